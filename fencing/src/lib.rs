@@ -1,0 +1,38 @@
+//! Epochs as fencing tokens, the local fence, and the gates at the resources they protect.
+//!
+//! A lease tells one process at a time "you may act". Two things can still go wrong, and this crate
+//! holds the answer to each:
+//!
+//! - *The holder does not notice that its time is up.* It asks its [`fence::Fence`] before every
+//!   side effect: a few dozen nanoseconds, no lock, no allocation, shut unless proved open.
+//! - *The holder is paused between that check and the write.* The write carries the [`token::Epoch`]
+//!   of the tenure, and the resource's [`gate::FencingGate`] refuses every epoch below the highest
+//!   it has seen.
+//!
+//! The crate is the leaf of the workspace: no async, and no I/O without the feature `fs`. A
+//! protected resource can link it without linking leases or an async runtime.
+//!
+//! ```
+//! use fencing::{gate::FencingGate, token::Epoch};
+//!
+//! let gate = FencingGate::new();
+//! let (old, new) = (Epoch::new(7).unwrap(), Epoch::new(8).unwrap());
+//! gate.admit(old)?;                          // the holder of epoch 7 writes
+//! gate.admit(new)?;                          // it was taken over: epoch 8 writes
+//! assert!(gate.admit(old).is_err());         // 7 wakes up and is refused
+//! # Ok::<(), fencing::gate::Stale>(())
+//! ```
+
+pub mod clock;
+//#[cfg(feature = "fs")]
+//pub mod durable;
+pub mod fence;
+pub mod gate;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod token;
+
+pub use clock::{Clock, MonotonicTime, Reading, SystemClock, WallTime};
+pub use fence::{Fence, FenceControl, FenceShut, ShutReason};
+pub use gate::{FencingGate, Stale};
+pub use token::Epoch;

@@ -1,0 +1,8 @@
+//! A lease with epochs on any store that has conditional writes.
+
+pub mod key;
+pub mod store;
+
+pub use fencing;
+pub use key::ObjectKey;
+pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
