@@ -1,8 +1,13 @@
 //! A lease with epochs on any store that has conditional writes.
 
+pub mod auth;
 pub mod key;
+pub mod machine;
+pub mod record;
 pub mod store;
+pub mod timing;
 
 pub use fencing;
 pub use key::ObjectKey;
 pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
+pub use timing::Timing;

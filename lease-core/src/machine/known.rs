@@ -1,0 +1,208 @@
+//! What one process knows beyond a single tenure: epochs, ttls, its own nonces.
+
+use super::{
+    config::{Config, EpochOrigin, Past},
+    io::Facts,
+    rules::Rules,
+};
+use crate::{
+    auth::{self, Verdict},
+    record::Nonce,
+    timing::Timing,
+};
+use fencing::{Epoch, MonotonicTime, WallTime, token::EpochsExhausted};
+use std::{collections::VecDeque, marker::PhantomData, time::Duration};
+
+/// How many ttls and how many nonces are remembered.
+const REMEMBERED: usize = 16;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Known<R> {
+    past: Past,
+    /// The highest epoch of any acceptable record, of the history, and of one's own tenures.
+    highest: Option<Epoch>,
+    /// The highest epoch of an acquisition in doubt: taken, perhaps, but not known to be in use.
+    tried: Option<Epoch>,
+    /// The highest epoch that authenticated snapshots prove, as last told.
+    floor: Option<Epoch>,
+    seen_authenticated: bool,
+    /// Ttls that acceptable records said, each with when that was last read.
+    ttls: VecDeque<(Duration, MonotonicTime)>,
+    /// The nonces of the last writes of this process.
+    written: VecDeque<Nonce>,
+    /// The nonces of the releases that this instance wrote and that history or memory shows.
+    released: Option<Nonce>,
+    /// Nothing of the cluster was ever seen or written, by this process or in its history.
+    untouched: bool,
+    rules: PhantomData<R>,
+}
+
+impl<R: Rules> Known<R> {
+    pub(super) fn new(past: Past, now: MonotonicTime) -> Self {
+        // The history says no time that this boot can compare with: a remembered ttl counts as just
+        // read, which can only lengthen a wait.
+        let ttls = past.largest_ttl.map(|ttl| (ttl, now)).into_iter().collect();
+        Self {
+            highest: past.last_epoch,
+            tried: None,
+            floor: None,
+            seen_authenticated: past.seen_authenticated,
+            ttls,
+            written: VecDeque::new(),
+            released: past.last_release,
+            untouched: past.is_empty(),
+            past,
+            rules: PhantomData,
+        }
+    }
+
+    /// Whether a record with this verdict can be believed (protocol, section 6).
+    pub(super) fn accepts(&self, config: &Config, verdict: Verdict) -> bool {
+        auth::acceptable(verdict, config.has_secret, self.seen_authenticated)
+    }
+
+    /// Notes what an acceptable record says. Returns the ttl if no remembered one is as large.
+    pub(super) fn learn(&mut self, facts: &Facts, now: MonotonicTime) -> Option<Duration> {
+        self.learn_epoch(facts.epoch);
+        self.untouched = false;
+        self.forget_old_ttls(now);
+        let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < facts.ttl);
+        // An entry that is not larger and not later than another decides nothing.
+        self.ttls.retain(|(ttl, _)| *ttl > facts.ttl);
+        if self.ttls.len() < REMEMBERED {
+            self.ttls.push_back((facts.ttl, now));
+        } else if let Some((_, read)) = self.ttls.back_mut() {
+            // No room: a larger ttl stands for this one, which can only lengthen a wait.
+            *read = now;
+        }
+        is_largest.then_some(facts.ttl)
+    }
+
+    /// Notes the epoch of an acceptable record or of one's own tenure.
+    pub(super) fn learn_epoch(&mut self, epoch: Epoch) {
+        self.highest = self.highest.max(Some(epoch));
+        self.untouched = false;
+    }
+
+    /// Notes an acquisition in doubt: whatever comes of it, no later one may have its number.
+    pub(super) fn tried_epoch(&mut self, epoch: Epoch) {
+        self.tried = self.tried.max(Some(epoch));
+    }
+
+    /// Notes that something stands under the key that cannot be believed.
+    pub(super) fn learn_unacceptable(&mut self, facts: Option<&Facts>) {
+        self.untouched = false;
+        if !R::UNACCEPTABLE_EPOCHS_ARE_IGNORED
+            && let Some(facts) = facts
+        {
+            self.learn_epoch(facts.epoch);
+        }
+    }
+
+    /// Notes an authenticated lease. True the first time.
+    pub(super) fn learn_authenticated(&mut self) -> bool {
+        !std::mem::replace(&mut self.seen_authenticated, true)
+    }
+
+    pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {
+        self.floor = self.floor.max(floor);
+    }
+
+    /// The highest epoch known from anywhere.
+    pub(super) fn highest_epoch(&self) -> Option<Epoch> {
+        self.highest.max(self.floor)
+    }
+
+    /// The epoch of an acquisition at `wall`.
+    pub(super) fn next_epoch(
+        &self,
+        config: &Config,
+        wall: WallTime,
+    ) -> Result<Epoch, EpochsExhausted> {
+        let above = match self.highest_epoch().max(self.tried) {
+            Some(highest) => highest.next()?,
+            None => Epoch::MIN,
+        };
+        match config.epochs {
+            EpochOrigin::Clock if R::CLOCK_IS_A_FLOOR => Ok(above.max(clock_epoch(wall))),
+            EpochOrigin::Clock | EpochOrigin::Counter => Ok(above),
+        }
+    }
+
+    /// W for an acceptable lease that says `ttl`.
+    pub(super) fn wait(&self, timing: &Timing, ttl: Duration, now: MonotonicTime) -> Duration {
+        let remembered = self.ttls.iter().filter(|(ttl, read)| now - *read < *ttl).map(|(t, _)| *t);
+        remembered.chain([ttl, timing.ttl()]).max().unwrap_or(ttl).min(Timing::MAX_TTL)
+    }
+
+    /// W where the lease tells no ttl: it is missing, or cannot be believed.
+    pub(super) fn wait_unknown(&self, timing: &Timing, now: MonotonicTime) -> Duration {
+        let least =
+            if R::UNKNOWN_TTL_IS_THE_LARGEST { timing.max_cluster_ttl() } else { timing.ttl() };
+        self.wait(timing, least, now)
+    }
+
+    /// The epoch that the history shows as opened under today's lock file, once.
+    pub(super) fn reclaimable(&self, epoch: Epoch) -> bool {
+        !R::RECLAIM_ONLY_WHAT_WAS_OPENED || self.past.reclaimable == Some(epoch)
+    }
+
+    /// A reclaim is for the first tenure of a process only.
+    pub(super) fn no_more_reclaims(&mut self) {
+        self.past.reclaimable = None;
+    }
+
+    /// Nothing of the cluster is known, from anywhere.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.untouched
+    }
+
+    pub(super) fn wrote(&mut self, nonce: Nonce) {
+        if self.written.len() == REMEMBERED {
+            self.written.pop_front();
+        }
+        self.written.push_back(nonce);
+    }
+
+    /// Whether this process wrote the version that these facts are of.
+    pub(super) fn is_own_write(&self, facts: &Facts) -> bool {
+        facts.nonce.is_some_and(|nonce| self.written.contains(&nonce))
+    }
+
+    /// Whether an own id on this record is what an earlier process of this instance left behind.
+    pub(super) fn is_from_own_past(&self, facts: &Facts) -> bool {
+        self.past.last_epoch.is_some_and(|last| facts.epoch <= last)
+    }
+
+    pub(super) fn released_with(&mut self, nonce: Nonce) {
+        self.released = Some(nonce);
+    }
+
+    /// Whether the history (or this process) shows that this instance wrote this very release.
+    pub(super) fn is_own_release(&self, facts: &Facts) -> bool {
+        facts.nonce.is_some() && facts.nonce == self.released
+    }
+
+    fn forget_old_ttls(&mut self, now: MonotonicTime) {
+        self.ttls.retain(|(ttl, read)| now - *read < *ttl);
+    }
+}
+
+/// `unix second × 2^21`, the layout of a token source: 32 bits of seconds, 21 of counter, so that
+/// every epoch until the year 2106 is exact in JSON and JavaScript.
+fn clock_epoch(wall: WallTime) -> Epoch {
+    let second = u32::try_from(wall.unix_seconds()).unwrap_or(u32::MAX);
+    Epoch::new(u64::from(second) << 21).unwrap_or(Epoch::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_gives_exact_json_integers_until_2106() {
+        assert_eq!(clock_epoch(WallTime::from_unix_seconds(0)), Epoch::MIN);
+        assert_eq!(clock_epoch(WallTime::from_unix_seconds(3)).as_u64(), 3 << 21);
+        assert!(clock_epoch(WallTime::MAX).as_u64() < 1 << 53);
+    }
+}

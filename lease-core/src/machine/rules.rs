@@ -1,0 +1,52 @@
+//! The rules of the protocol, each as a switch that a test can turn off.
+//!
+//! A check that catches no fault proves nothing. So the machine asks this trait at each place where
+//! a rule acts, [`Protocol`] keeps them all, and the tests also run a machine that lacks exactly one
+//! of them and demand that the check fails then. The switches are constants of a type parameter:
+//! they cost nothing, and no feature flag can turn one off in somebody's build.
+
+use std::{fmt, hash::Hash};
+
+/// Which rules a machine keeps. Everything but [`Protocol`] is broken on purpose.
+///
+/// Each constant names the section of the protocol that its rule stands in.
+pub trait Rules:
+    Clone + Copy + PartialEq + Eq + Hash + fmt::Debug + Default + Send + 'static
+{
+    /// 2: the margin is at least T/5, also with a small R.
+    const MARGIN_AT_LEAST_A_FIFTH: bool = true;
+    /// 2: whoever meets a lease that tells no ttl waits for the largest of the cluster.
+    const UNKNOWN_TTL_IS_THE_LARGEST: bool = true;
+    /// 2: what is seen counts from anew after two reads that are more than 2R apart.
+    const BLIND_GAP_RESTARTS: bool = true;
+    /// 2: at the deadline itself the tenure is over.
+    const DEADLINE_IS_HALF_OPEN: bool = true;
+    /// 2: a renewal is valid from when it was sent, not from when it was answered.
+    const VALID_FROM_SENDING: bool = true;
+    /// 2: a version is seen from when the answer was held, not from when it was asked for.
+    const SEEN_FROM_THE_ANSWER: bool = true;
+    /// 3: one's own write is known by its nonce.
+    const NONCE_DECIDES: bool = true;
+    /// 3: a write in doubt that is found is adopted with its own time of sending.
+    const ADOPTED_WITH_ITS_OWN_SENDING: bool = true;
+    /// 4: the creator of a missing lease is held back for W.
+    const CREATION_IS_HELD_BACK: bool = true;
+    /// 4: a released lease is taken at once only if the release is shown to be the latest word.
+    const RELEASE_NEEDS_EVIDENCE: bool = true;
+    /// 4: a lease that is still held back is never released.
+    const HELD_BACK_IS_NEVER_RELEASED: bool = true;
+    /// 4: the history is on disk before the fence opens.
+    const HISTORY_BEFORE_OPENING: bool = true;
+    /// 4: only an epoch that the history shows as opened is reclaimed.
+    const RECLAIM_ONLY_WHAT_WAS_OPENED: bool = true;
+    /// 5: a new epoch is not below the one that the clock gives.
+    const CLOCK_IS_A_FLOOR: bool = true;
+    /// 5: the epoch in an unacceptable record does not count.
+    const UNACCEPTABLE_EPOCHS_ARE_IGNORED: bool = true;
+}
+
+/// All rules are kept. The only choice outside of tests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Protocol;
+
+impl Rules for Protocol {}

@@ -1,0 +1,463 @@
+//! The standby: reads, waits, and takes the lease when it may.
+
+use super::{
+    Transition,
+    core::{Core, LastSnapshot, OwnWrite},
+    event::{Attempted, EndReason, Event, LeaseSeen, Predecessor, WaitReason, Waiting},
+    holding::Taken,
+    io::{Action, Draft, Entropy, Request, RequestId, Sighting},
+    rules::Rules,
+    seen::{Seen, Shown},
+};
+use crate::store::{StoreErrorKind, Version};
+use fencing::{Epoch, MonotonicTime, Reading};
+use std::time::Duration;
+
+/// The most acquisitions in doubt that are remembered; forgetting one only means not adopting it.
+const MAX_DOUBTS: usize = 64;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Standby {
+    poll: Poll,
+    seen: Option<Seen>,
+    /// The last summary that was told, so that each is told once.
+    told: Option<LeaseSeen>,
+    attempt: Option<Attempt>,
+    /// Acquisitions that may have landed, or may land yet.
+    doubts: Vec<Acquisition>,
+    /// An acquisition failed: nothing is taken before another read, and O starts with it.
+    recheck: bool,
+    floor: Floor,
+    /// A tenure that ended because somebody else wrote: the next read tells who.
+    obituary: Option<Epoch>,
+    /// The number space is exhausted; tried again then.
+    not_before: Option<MonotonicTime>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Poll {
+    Due(MonotonicTime),
+    Sent { id: RequestId, sent: MonotonicTime, unless: Option<Version> },
+}
+
+/// An acquisition that was sent.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Acquisition {
+    write: OwnWrite,
+    hold_back: Option<Duration>,
+    predecessor: Predecessor,
+    last_snapshot: LastSnapshot,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Attempt {
+    id: RequestId,
+    acquisition: Acquisition,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Floor {
+    /// To be asked from then on.
+    Ask(Option<MonotonicTime>),
+    Asked(RequestId),
+    Told,
+}
+
+/// What the standby would do next.
+enum Plan {
+    Nothing,
+    Take { hold_back: Option<Duration>, predecessor: Predecessor },
+    Wait(Waiting),
+}
+
+impl Standby {
+    /// A standby that reads at once. `obituary`: the tenure whose end that read explains.
+    pub(super) fn new(now: MonotonicTime, obituary: Option<Epoch>) -> Self {
+        Self {
+            poll: Poll::Due(now),
+            seen: None,
+            told: None,
+            attempt: None,
+            doubts: Vec::new(),
+            recheck: false,
+            floor: Floor::Ask(None),
+            obituary,
+            not_before: None,
+        }
+    }
+
+    /// Requests past their budget count as failed from here on.
+    pub(super) fn enter<R: Rules>(&mut self, core: &mut Core<R>, now: Reading) {
+        let budget = core.config.timing.renew();
+        if let Poll::Sent { id, sent, .. } = self.poll
+            && sent + budget <= now.monotonic
+        {
+            core.forget(id);
+            self.read_failed(core, StoreErrorKind::InDoubt, now.monotonic);
+        }
+        let is_late =
+            |it: &mut Attempt| it.acquisition.write.sent.monotonic + budget <= now.monotonic;
+        if let Some(late) = self.attempt.take_if(is_late) {
+            core.forget(late.id);
+            self.in_doubt(core, late.acquisition);
+            self.poll = Poll::Due(now.monotonic);
+        }
+    }
+
+    pub(super) fn action<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        now: Reading,
+        entropy: &mut dyn Entropy,
+    ) -> Option<Action> {
+        if let Some(action) = self.ask_floor(core, now.monotonic) {
+            return Some(action);
+        }
+        if let Plan::Take { hold_back, predecessor } = self.plan(core, now.monotonic) {
+            return self.take(core, now, entropy, hold_back, predecessor);
+        }
+        match self.poll {
+            Poll::Due(due) if due <= now.monotonic && self.attempt.is_none() => {
+                let id = core.next_id();
+                let unless = self.seen.as_ref().and_then(Seen::version).cloned();
+                self.poll = Poll::Sent { id, sent: now.monotonic, unless: unless.clone() };
+                Some(Action::Send(id, Request::Read { unless }))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn read<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        id: RequestId,
+        result: Result<Sighting, StoreErrorKind>,
+        now: MonotonicTime,
+    ) -> Option<Transition> {
+        let Poll::Sent { id: expected, sent, unless } = &self.poll else { return None };
+        if *expected != id {
+            return None;
+        }
+        let sent = *sent;
+        let shown = match result {
+            Ok(sighting) => Shown::of(sighting).or_else(|| {
+                let seen = self.seen.as_ref().filter(|seen| seen.version() == unless.as_ref());
+                seen.filter(|seen| seen.version().is_some()).map(Seen::again)
+            }),
+            Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
+            Err(error) => {
+                self.read_failed(core, error, now);
+                return None;
+            }
+        };
+        let Some(shown) = shown else {
+            self.read_failed(core, StoreErrorKind::InDoubt, now);
+            return None;
+        };
+        self.poll = Poll::Due(sent + core.config.timing.renew());
+        self.shown(core, shown, sent, now)
+    }
+
+    pub(super) fn written<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        id: RequestId,
+        result: Result<Version, StoreErrorKind>,
+        now: MonotonicTime,
+    ) -> Option<Transition> {
+        let Attempt { acquisition, .. } = self.attempt.take_if(|attempt| attempt.id == id)?;
+        let soon = now + core.config.timing.retry();
+        match result {
+            Ok(version) => return Some(Self::taken(core, acquisition, version, now)),
+            Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
+            Err(StoreErrorKind::Precondition) => self.poll = Poll::Due(now),
+            Err(StoreErrorKind::Contended) => self.poll = Poll::Due(soon),
+            Err(error @ StoreErrorKind::Unavailable) => {
+                core.failed(Attempted::Acquisition, error);
+                self.poll = Poll::Due(soon);
+            }
+            Err(error @ (StoreErrorKind::InDoubt | StoreErrorKind::Corrupt)) => {
+                core.failed(Attempted::Acquisition, error);
+                self.in_doubt(core, acquisition);
+                self.poll = Poll::Due(soon);
+            }
+        }
+        self.recheck = true;
+        None
+    }
+
+    pub(super) fn floor<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        id: RequestId,
+        told: Result<Option<Epoch>, StoreErrorKind>,
+        now: MonotonicTime,
+    ) {
+        if self.floor != Floor::Asked(id) {
+            return;
+        }
+        self.floor = match told {
+            Ok(floor) => {
+                core.known.learn_floor(floor);
+                Floor::Told
+            }
+            Err(error) => {
+                core.failed(Attempted::EpochFloor, error);
+                Floor::Ask(Some(now + core.config.timing.renew()))
+            }
+        };
+    }
+
+    /// When the next thing is due.
+    pub(super) fn timeout<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> MonotonicTime {
+        let budget = core.config.timing.renew();
+        let poll = match (&self.attempt, &self.poll) {
+            (Some(attempt), _) => attempt.acquisition.write.sent.monotonic + budget,
+            (None, Poll::Due(due)) => *due,
+            (None, Poll::Sent { sent, .. }) => *sent + budget,
+        };
+        let planned = match self.plan(core, now) {
+            Plan::Wait(Waiting { until: Some(until), .. }) if until > now => Some(until),
+            _ => None,
+        };
+        planned.map_or(poll, |planned| poll.min(planned))
+    }
+
+    pub(super) fn waiting<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> Option<Waiting> {
+        match self.plan(core, now) {
+            Plan::Wait(waiting) => Some(waiting),
+            Plan::Nothing | Plan::Take { .. } => None,
+        }
+    }
+
+    pub(super) fn lease_seen(&self) -> Option<&LeaseSeen> {
+        self.told.as_ref()
+    }
+
+    /// The end of a tenure that no read could explain in time.
+    pub(super) fn close_obituary<R: Rules>(&mut self, core: &mut Core<R>, reason: EndReason) {
+        if let Some(epoch) = self.obituary.take() {
+            core.emit(Event::Ended { epoch, reason });
+        }
+    }
+
+    /// What may be done now, and what is waited for if nothing may. A decision over facts: it reads
+    /// no clock, sends nothing, changes nothing.
+    fn plan<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> Plan {
+        let wait = |reason, until| Plan::Wait(Waiting { reason, until });
+        if !core.wanted || core.stopping {
+            return Plan::Nothing;
+        }
+        let Some(seen) = self.seen.as_ref().filter(|_| self.attempt.is_none() && !self.recheck)
+        else {
+            return wait(WaitReason::Store, None);
+        };
+        let opening = seen.opening(core, now);
+        if let Some(keep_out) = core.kept_out(now) {
+            let reason = match keep_out.after_abandon {
+                true => WaitReason::KeepOutAfterAbandon,
+                false => WaitReason::KeepOutAfterRelease,
+            };
+            return wait(reason, Some(keep_out.until.max(opening.due)));
+        }
+        if opening.due > now {
+            return wait(opening.waiting_for, Some(opening.due));
+        }
+        if let Some(not_before) = self.not_before.filter(|not_before| now < *not_before) {
+            return wait(WaitReason::EpochFloor, Some(not_before));
+        }
+        if R::BLIND_GAP_RESTARTS && !seen.is_fresh(core, now) {
+            return wait(WaitReason::Store, None);
+        }
+        if core.config.has_floor && self.floor != Floor::Told {
+            let until = match self.floor {
+                Floor::Ask(until) => until,
+                Floor::Asked(_) | Floor::Told => None,
+            };
+            return wait(WaitReason::EpochFloor, until);
+        }
+        Plan::Take { hold_back: opening.hold_back, predecessor: opening.predecessor }
+    }
+
+    fn ask_floor<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) -> Option<Action> {
+        let Floor::Ask(due) = self.floor else { return None };
+        let is_needed = core.config.has_floor && core.wanted && self.seen.is_some();
+        if !is_needed || due.is_some_and(|due| now < due) {
+            return None;
+        }
+        let id = core.next_id();
+        self.floor = Floor::Asked(id);
+        Some(Action::FetchFloor(id))
+    }
+
+    fn take<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        now: Reading,
+        entropy: &mut dyn Entropy,
+        hold_back: Option<Duration>,
+        predecessor: Predecessor,
+    ) -> Option<Action> {
+        let Ok(epoch) = core.known.next_epoch(&core.config, now.wall) else {
+            core.emit(Event::EpochsExhausted);
+            self.not_before = Some(now.monotonic + core.config.timing.ttl());
+            return None;
+        };
+        if let Poll::Sent { id, .. } = self.poll {
+            // An answer from before the write would tell nothing of it.
+            core.forget(id);
+        }
+        self.poll = Poll::Due(now.monotonic);
+        let seen = self.seen.as_ref()?;
+        let draft = Draft {
+            held: true,
+            epoch,
+            seq: 1,
+            nonce: entropy.nonce(),
+            renewed_at: now.wall,
+            sign: predecessor.is_trusted(),
+            last_snapshot: seen.last_snapshot(core),
+        };
+        core.known.wrote(draft.nonce);
+        let id = core.next_id();
+        let acquisition = Acquisition {
+            write: OwnWrite::of(&draft, now),
+            hold_back,
+            predecessor,
+            last_snapshot: draft.last_snapshot.clone(),
+        };
+        self.attempt = Some(Attempt { id, acquisition });
+        let request = match seen.version() {
+            None => Request::Create(draft),
+            Some(version) => Request::Replace(draft, version.clone()),
+        };
+        Some(Action::Send(id, request))
+    }
+
+    fn shown<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        shown: Shown,
+        sent: MonotonicTime,
+        now: MonotonicTime,
+    ) -> Option<Transition> {
+        self.learn(core, &shown, now);
+        let lineage_before = self.seen.as_ref().map(|seen| seen.lineage(core));
+        let restart = std::mem::take(&mut self.recheck);
+        let mut seen = Seen::update(self.seen.take(), core, shown, restart, now);
+        if !R::SEEN_FROM_THE_ANSWER && seen.started_at() == now {
+            seen = seen.since(sent);
+        }
+        if lineage_before.is_some_and(|before| before != seen.lineage(core)) {
+            self.floor = Floor::Ask(None);
+        }
+        let summary = seen.summary(core);
+        self.tell_end(core, &summary);
+        if self.told.as_ref() != Some(&summary) {
+            core.emit(Event::LeaseSeen { lease: summary.clone() });
+            self.told = Some(summary);
+        }
+        let landed = self.landed(core, &seen, now);
+        self.seen = Some(seen);
+        landed
+    }
+
+    /// Notes what the record says, if it can be believed, and reports what looks wrong.
+    fn learn<R: Rules>(&mut self, core: &mut Core<R>, shown: &Shown, now: MonotonicTime) {
+        let Shown::Lease { version, verdict, facts, .. } = shown else { return };
+        let is_new = self.seen.as_ref().and_then(Seen::version) != Some(version);
+        let is_first = self.seen.is_none();
+        core.learn_sighting(*verdict, facts.as_deref(), now);
+        let Some(facts) = facts.as_ref().filter(|_| core.known.accepts(&core.config, *verdict))
+        else {
+            return;
+        };
+        let is_left_behind = is_first && core.known.is_from_own_past(facts);
+        if is_new
+            && facts.holder.as_ref() == Some(&core.config.instance)
+            && !core.known.is_own_write(facts)
+            && !is_left_behind
+        {
+            core.emit(Event::IdentityShared { epoch: facts.epoch });
+        }
+        let own = core.config.timing.ttl();
+        if is_new && facts.ttl != own {
+            core.emit(Event::TtlDiffers { own, seen: facts.ttl });
+        }
+    }
+
+    /// An acquisition in doubt that turns out to have landed, if it may still be adopted.
+    fn landed<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        seen: &Seen,
+        now: MonotonicTime,
+    ) -> Option<Transition> {
+        let window = core.window();
+        self.doubts.retain(|doubt| now < doubt.write.sent.monotonic + window);
+        if !core.wanted || core.stopping || core.kept_out(now).is_some() {
+            return None;
+        }
+        let (version, facts) = (seen.version()?, seen.facts()?);
+        let found = self.doubts.iter().position(|doubt| {
+            seen.verdict().is_some() && doubt.write.is_shown_by::<R>(&core.config.instance, facts)
+        })?;
+        let acquisition = self.doubts.swap_remove(found);
+        Some(Self::taken(core, acquisition, version.clone(), now))
+    }
+
+    fn taken<R: Rules>(
+        core: &mut Core<R>,
+        acquisition: Acquisition,
+        version: Version,
+        now: MonotonicTime,
+    ) -> Transition {
+        core.known.no_more_reclaims();
+        let Acquisition { write, hold_back, predecessor, last_snapshot } = acquisition;
+        Transition::Take(Taken {
+            write,
+            version,
+            // Counted from when it is known that the lease is ours, not from when it was asked for.
+            held_back_until: hold_back.map(|hold_back| now + hold_back),
+            predecessor,
+            last_snapshot,
+        })
+    }
+
+    fn in_doubt<R: Rules>(&mut self, core: &mut Core<R>, acquisition: Acquisition) {
+        // Whatever comes of it, no later acquisition may use its number again.
+        core.known.tried_epoch(acquisition.write.epoch);
+        if self.doubts.len() == MAX_DOUBTS {
+            self.doubts.remove(0);
+        }
+        self.doubts.push(acquisition);
+        self.recheck = true;
+    }
+
+    fn read_failed<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        error: StoreErrorKind,
+        now: MonotonicTime,
+    ) {
+        core.failed(Attempted::Read, error);
+        self.close_obituary(core, EndReason::Lost);
+        self.poll = Poll::Due(now + core.config.timing.retry());
+    }
+
+    fn tell_end<R: Rules>(&mut self, core: &mut Core<R>, summary: &LeaseSeen) {
+        let Some(ended) = self.obituary else { return };
+        let reason = match summary {
+            LeaseSeen::Held { epoch, .. } | LeaseSeen::Released { epoch } if *epoch <= ended => {
+                EndReason::Lost
+            }
+            LeaseSeen::Held { holder, epoch } => {
+                EndReason::TakenOver { by: Some(holder.clone()), epoch: *epoch }
+            }
+            LeaseSeen::Missing => EndReason::Deleted,
+            LeaseSeen::Released { epoch } => EndReason::TakenOver { by: None, epoch: *epoch },
+            LeaseSeen::Untrusted { verdict } => EndReason::Replaced { verdict: *verdict },
+        };
+        self.close_obituary(core, reason);
+    }
+}
