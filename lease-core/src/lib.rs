@@ -1,6 +1,10 @@
 //! A lease with epochs on any store that has conditional writes.
 
+pub mod auth;
+mod hex;
+mod json;
 pub mod key;
+pub mod record;
 pub mod store;
 
 pub use fencing;
