@@ -2,6 +2,7 @@
 
 pub mod auth;
 mod hex;
+pub mod history;
 mod json;
 pub mod key;
 pub mod record;

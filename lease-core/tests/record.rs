@@ -224,8 +224,14 @@ fn half_a_snapshot_mark_is_unreadable() {
 fn case_37_sixty_four_kib_are_read_and_not_a_byte_more() {
     let padded = |length: usize| format!("{LEAST}{}", " ".repeat(length - LEAST.len()));
     assert_eq!(decode(padded(MAX_OBJECT_BYTES)), decode(LEAST));
-    assert_eq!(decode(padded(MAX_OBJECT_BYTES + 1)), Err(Unreadable::TooLarge));
-    assert_eq!(decode(vec![b'['; MAX_OBJECT_BYTES + 1]), Err(Unreadable::TooLarge));
+    assert_eq!(
+        decode(padded(MAX_OBJECT_BYTES + 1)),
+        Err(Unreadable::TooLarge { bytes_max: MAX_OBJECT_BYTES })
+    );
+    assert_eq!(
+        decode(vec![b'['; MAX_OBJECT_BYTES + 1]),
+        Err(Unreadable::TooLarge { bytes_max: MAX_OBJECT_BYTES })
+    );
     // Filled with what a reader must look at, not skip.
     let filler = format!("\"x\":\"{}\"", "y".repeat(MAX_OBJECT_BYTES - LEAST.len() - 7));
     assert_eq!(and(&filler).len(), MAX_OBJECT_BYTES);

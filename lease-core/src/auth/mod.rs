@@ -216,7 +216,10 @@ pub enum Objection {
     )]
     OtherCluster,
     /// It is no record.
-    #[error(transparent)]
+    #[error(
+        "what is kept as the lease record is {0}; it counts for nothing, is waited out and may be \
+         replaced"
+    )]
     Unreadable(#[from] Unreadable),
 }
 

@@ -199,8 +199,8 @@ pub enum SecretError {
     },
     /// The file cannot be read.
     #[error(
-        "reading the cluster secret {origin}: {source}; check the path and its permissions, or \
-         configure no secret at all"
+        "the cluster secret {origin} cannot be read; see the cause, check the path and its \
+         permissions, or configure no secret at all"
     )]
     Unreadable {
         /// Where it was looked for.

@@ -27,11 +27,13 @@
 mod decode;
 mod value;
 
-use crate::key::{ClusterName, InstanceId};
+pub use crate::json::Unreadable;
+use crate::{
+    json::Writer,
+    key::{ClusterName, InstanceId},
+};
 use bytes::Bytes;
-pub use decode::Unreadable;
 use fencing::Epoch;
-use std::fmt::Write as _;
 pub use value::{Label, LabelError, MAX_LABEL_BYTES, Nonce, Ttl, TtlError, rfc3339};
 
 /// The newest snapshot that active instances wrote, as the lease vouches for it.
@@ -112,55 +114,34 @@ impl LeaseRecord {
     /// The record as it is written: one line of JSON, below 4 KiB.
     #[must_use]
     pub fn encode(&self) -> Bytes {
+        // The order of the fields keeps the text of a version the same for ever.
         let mut out = Writer::default();
         out.text("cluster", self.cluster.as_str());
         out.text("holder", self.holder.as_ref().map_or("", InstanceId::as_str));
         out.text("holder_name", &self.holder_name);
-        out.number("epoch", self.epoch);
-        out.number("seq", self.seq);
+        out.raw("epoch", self.epoch);
+        out.raw("seq", self.seq);
         if let Some(nonce) = &self.nonce {
             out.text("nonce", &nonce.to_string());
         }
         out.text("renewed_at", &self.renewed_at);
-        out.number("ttl_seconds", self.ttl.to_json());
+        out.raw("ttl_seconds", self.ttl.to_json());
         if let Some(key_id) = &self.key_id {
             out.text("key_id", key_id);
         }
         if let Some(mark) = &self.last_snapshot {
-            out.number("last_snapshot_epoch", mark.epoch);
+            out.raw("last_snapshot_epoch", mark.epoch);
             out.text("last_snapshot_at", &mark.at);
         }
         if let Some(mac) = &self.mac {
             out.text("mac", mac);
         }
-        out.finish()
+        out.finish().into()
     }
 
     /// Whether it was released: nobody holds it.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.holder.is_none()
-    }
-}
-
-/// Fields in the order they are given, which keeps the text of a version the same for ever.
-#[derive(Default)]
-struct Writer(String);
-
-impl Writer {
-    fn text(&mut self, name: &str, value: &str) {
-        // `Value` escapes as JSON asks; its text is never an error.
-        self.number(name, serde_json::Value::from(value));
-    }
-
-    fn number(&mut self, name: &str, value: impl std::fmt::Display) {
-        let comma = if self.0.is_empty() { '{' } else { ',' };
-        // Writing to a string cannot fail.
-        let _ = write!(self.0, "{comma}\"{name}\":{value}");
-    }
-
-    fn finish(mut self) -> Bytes {
-        self.0.push('}');
-        self.0.into()
     }
 }
