@@ -24,8 +24,8 @@
 //! ```
 
 pub mod clock;
-//#[cfg(feature = "fs")]
-//pub mod durable;
+#[cfg(feature = "fs")]
+pub mod durable;
 pub mod fence;
 pub mod gate;
 #[cfg(feature = "testing")]

@@ -1,6 +1,9 @@
 //! A lease with epochs on any store that has conditional writes.
 
 pub mod auth;
+mod hex;
+pub mod history;
+mod json;
 pub mod key;
 pub mod machine;
 pub mod record;

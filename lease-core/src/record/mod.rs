@@ -1,0 +1,147 @@
+//! The lease record: what stands in the store (protocol, section 6).
+//!
+//! One JSON object, at most 64 KiB:
+//!
+//! | field | JSON | needed | under the MAC |
+//! | --- | --- | --- | --- |
+//! | `cluster` | string, a [`ClusterName`] | yes | yes |
+//! | `holder` | string, an [`InstanceId`], or `""` for *released* | yes | yes |
+//! | `holder_name` | string, a [`Label`] | no: `""` | no |
+//! | `epoch` | integer, 1 to 2^64 − 1 | yes | yes |
+//! | `seq` | integer, 0 to 2^64 − 1 | yes | no |
+//! | `nonce` | string, 32 lowercase hexadecimal digits | no | no |
+//! | `renewed_at` | string, a [`Label`], for people only | no: `""` | no |
+//! | `ttl_seconds` | number with at most three decimals, above 0, at most 86400 | yes | yes, in ms |
+//! | `key_id` | string, a [`Label`] | no | no |
+//! | `last_snapshot_epoch`, `last_snapshot_at` | integer as `epoch`; string, a [`Label`] | both or none | yes |
+//! | `mac` | string, a [`Label`]; 64 lowercase hexadecimal digits if it is to verify | no | |
+//!
+//! Unknown fields are ignored, so that a later version can add some. Everything else that is not
+//! exactly this is [`Unreadable`]: a *verdict* about the lease, which can still be replaced by
+//! version, and never a panic. What is strict here is strict so that no two readers can read one
+//! text differently.
+//!
+//! A field that one reader needs and another ignores is a hazard, so a field that changes what an
+//! *old* reader must do cannot be added; a new kind of record gets a new kind label under the MAC.
+
+mod decode;
+mod value;
+
+pub use crate::json::Unreadable;
+use crate::{
+    json::Writer,
+    key::{ClusterName, InstanceId},
+};
+use bytes::Bytes;
+use fencing::Epoch;
+pub use value::{Label, LabelError, MAX_LABEL_BYTES, Nonce, Ttl, TtlError, rfc3339};
+
+/// The newest snapshot that active instances wrote, as the lease vouches for it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SnapshotMark {
+    /// The epoch it was written under.
+    pub epoch: Epoch,
+    /// When, as the snapshot's own name has it. Compared as text, never with a clock.
+    pub at: Label,
+}
+
+/// A lease as it stands in the store.
+///
+/// Every value of this type can be written, and reads back as itself.
+///
+/// ```
+/// use lease_core::{
+///     fencing::Epoch,
+///     key::{ClusterName, InstanceId},
+///     record::{Label, LeaseRecord, Nonce, Ttl},
+/// };
+/// use std::time::Duration;
+///
+/// let record = LeaseRecord {
+///     cluster: ClusterName::new("orders")?,
+///     holder: Some(InstanceId::random()?),
+///     holder_name: Label::new("orders-0")?,
+///     epoch: Epoch::MIN,
+///     seq: 1,
+///     nonce: Some(Nonce::random()?),
+///     renewed_at: Label::default(),
+///     ttl: Ttl::new(Duration::from_secs(30))?,
+///     key_id: None,
+///     last_snapshot: None,
+///     mac: None,
+/// };
+/// assert_eq!(LeaseRecord::decode(&record.encode())?, record);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LeaseRecord {
+    /// The cluster whose lease this is.
+    pub cluster: ClusterName,
+    /// Who holds it; `None` once it was released.
+    pub holder: Option<InstanceId>,
+    /// What people call the holder. A label: two hosts may share it, and nothing compares it.
+    pub holder_name: Label,
+    /// The fencing token of the tenure.
+    pub epoch: Epoch,
+    /// Grows with every write of the tenure, so that every write has distinct content.
+    pub seq: u64,
+    /// Fresh random bits of this very write. Records of other programs have none.
+    pub nonce: Option<Nonce>,
+    /// When it was written, by the holder's wall clock. For people only; no decision reads it.
+    pub renewed_at: Label,
+    /// How long it is good for, as its holder counts.
+    pub ttl: Ttl,
+    /// Which secret the holder has, without a hint at what it is.
+    pub key_id: Option<Label>,
+    /// The newest snapshot of the cluster that the lease vouches for.
+    pub last_snapshot: Option<SnapshotMark>,
+    /// The MAC as it is written, whatever it is; [`Authenticator::judge`](crate::auth::Authenticator)
+    /// says what it is worth.
+    pub mac: Option<Label>,
+}
+
+impl LeaseRecord {
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if the content is not exactly one record of the documented form. It can be
+    /// anything at all: nothing here panics, and memory and stack are bounded.
+    pub fn decode(content: &[u8]) -> Result<Self, Unreadable> {
+        decode::record(content)
+    }
+
+    /// The record as it is written: one line of JSON, below 4 KiB.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        // The order of the fields keeps the text of a version the same for ever.
+        let mut out = Writer::default();
+        out.text("cluster", self.cluster.as_str());
+        out.text("holder", self.holder.as_ref().map_or("", InstanceId::as_str));
+        out.text("holder_name", &self.holder_name);
+        out.raw("epoch", self.epoch);
+        out.raw("seq", self.seq);
+        if let Some(nonce) = &self.nonce {
+            out.text("nonce", &nonce.to_string());
+        }
+        out.text("renewed_at", &self.renewed_at);
+        out.raw("ttl_seconds", self.ttl.to_json());
+        if let Some(key_id) = &self.key_id {
+            out.text("key_id", key_id);
+        }
+        if let Some(mark) = &self.last_snapshot {
+            out.raw("last_snapshot_epoch", mark.epoch);
+            out.text("last_snapshot_at", &mark.at);
+        }
+        if let Some(mac) = &self.mac {
+            out.text("mac", mac);
+        }
+        out.finish().into()
+    }
+
+    /// Whether it was released: nobody holds it.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.holder.is_none()
+    }
+}
