@@ -2,6 +2,8 @@
 
 pub mod key;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use fencing;
 pub use key::ObjectKey;
