@@ -1,6 +1,8 @@
 //! A lease with epochs on any store that has conditional writes.
 
 pub mod key;
+pub mod probe;
+mod race;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -2,6 +2,7 @@
 
 use crate::{
     key::ObjectKey,
+    probe::{ProbeCleaner, ProbeKey},
     store::{Cause, LeaseStore, MAX_OBJECT_BYTES, Read, StoreError, Version},
 };
 use async_trait::async_trait;
@@ -272,6 +273,14 @@ impl LeaseStore for MemoryStore {
         state.requests.refused += 1;
         let why = format!("replacing version {version} of {key}: it {why}; read it");
         Err(StoreError::Precondition(Cause::new(why)))
+    }
+}
+
+#[async_trait]
+impl ProbeCleaner for MemoryStore {
+    async fn remove_probe_object(&self, key: &ProbeKey) -> Result<(), StoreError> {
+        self.delete_by_hand(key.as_object_key());
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows an async runtime, and nothing here sleeps: a test is told what it waits for.
 
+pub mod conformance;
 pub mod fault;
 pub mod memory;
 mod watched;
