@@ -128,8 +128,9 @@ impl ProbeStep {
                  ignored where there is no object; use a store that honours it"
             }
             Self::RaceReplaces | Self::RaceCreates => {
-                "The store compares and writes in two steps, so that several instances could hold \
-                 the lease at once; use a store whose conditional writes are atomic"
+                "The store compares and writes in two steps (or its reads are out of date), so \
+                 that several instances could hold the lease at once; use a store whose \
+                 conditional writes are atomic"
             }
         }
     }

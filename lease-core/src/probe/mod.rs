@@ -276,9 +276,10 @@ impl<'a> Probe<'a> {
         expect_found(step, read, content, version)
     }
 
-    /// A content that no other write of any probe has.
+    /// A content that no other write of any probe has. All have one length, and all are written
+    /// within moments, so that versions made of length and time of writing are found out.
     fn content(&self, what: &str) -> Bytes {
-        Bytes::from(format!("{{\"probe\":\"{}\",\"write\":\"{what}\"}}", self.keys.mark))
+        Bytes::from(format!("{{\"probe\":\"{}\",\"write\":\"{what:<16}\"}}", self.keys.mark))
     }
 
     fn entries(&self, what: &str) -> Vec<Bytes> {
@@ -303,9 +304,8 @@ fn expect_found(
                 return Err(refused(step, found));
             }
             if version != *expected_version {
-                let found = format!(
-                    "the write returned version {expected_version:?}, a read tells {version:?}"
-                );
+                let found =
+                    format!("the write returned {expected_version:?}, a read tells {version:?}");
                 return Err(refused(step, found));
             }
             Ok(())

@@ -17,6 +17,7 @@ pub use script::{Fault, Faults, Op};
 
 use crate::{
     key::ObjectKey,
+    probe::{ProbeCleaner, ProbeKey},
     store::{Cause, LeaseStore, Read, StoreError, StoreErrorKind, Version},
 };
 use async_trait::async_trait;
@@ -210,5 +211,13 @@ impl<S: LeaseStore> LeaseStore for FaultStore<S> {
         let (inner, key, version) = (Arc::clone(&self.inner), key.clone(), version.clone());
         let send = async move { inner.replace_if_match(&key, content, &version).await };
         self.run(call, Box::pin(send)).await
+    }
+}
+
+/// Passes through, without faults and without being logged.
+#[async_trait]
+impl<S: LeaseStore + ProbeCleaner> ProbeCleaner for FaultStore<S> {
+    async fn remove_probe_object(&self, key: &ProbeKey) -> Result<(), StoreError> {
+        self.inner.remove_probe_object(key).await
     }
 }
