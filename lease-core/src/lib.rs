@@ -6,8 +6,12 @@ pub mod history;
 mod json;
 pub mod key;
 pub mod machine;
+pub mod probe;
+mod race;
 pub mod record;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod timing;
 
 pub use fencing;

@@ -219,4 +219,4 @@ impl OwnWrite {
 }
 
 /// The snapshot that a lease names, handed from lease to lease.
-pub(super) type LastSnapshot = Option<Arc<SnapshotMark>>;
+pub(super) type LastSnapshot = Option<SnapshotMark>;

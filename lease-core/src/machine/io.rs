@@ -64,7 +64,7 @@ pub struct Draft {
     /// False while a takeover from an untrusted lease is not confirmed: such a lease stays unsigned.
     pub sign: bool,
     /// The newest snapshot of the cluster, carried from lease to lease.
-    pub last_snapshot: Option<Arc<SnapshotMark>>,
+    pub last_snapshot: Option<SnapshotMark>,
 }
 
 /// What a read found, judged.
@@ -102,7 +102,7 @@ pub struct Facts {
     /// The ttl it says.
     pub ttl: Duration,
     /// The newest snapshot it names.
-    pub last_snapshot: Option<Arc<SnapshotMark>>,
+    pub last_snapshot: Option<SnapshotMark>,
 }
 
 impl Facts {
