@@ -9,6 +9,8 @@ pub mod machine;
 pub mod probe;
 mod race;
 pub mod record;
+#[cfg(feature = "runner")]
+pub mod runner;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -16,5 +18,7 @@ pub mod timing;
 
 pub use fencing;
 pub use key::ObjectKey;
+#[cfg(feature = "runner")]
+pub use runner::{LeaseManager, Tenure};
 pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
 pub use timing::Timing;

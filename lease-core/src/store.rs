@@ -71,6 +71,15 @@ pub trait LeaseStore: Send + Sync + fmt::Debug + 'static {
         content: Bytes,
         version: &Version,
     ) -> Result<Version, StoreError>;
+
+    /// Whether somebody has to try the conditions out before a lease is put on this store.
+    ///
+    /// The default is yes, and a `LeaseManager` then [probes](crate::probe) the store when it starts.
+    /// A driver whose conditions hold by construction (a lock around compare and write, in code of
+    /// its own), or that has probed the store when it was opened, says no.
+    fn needs_probe(&self) -> bool {
+        true
+    }
 }
 
 #[async_trait]
@@ -99,6 +108,10 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Arc<S> {
     ) -> Result<Version, StoreError> {
         (**self).replace_if_match(key, content, version).await
     }
+
+    fn needs_probe(&self) -> bool {
+        (**self).needs_probe()
+    }
 }
 
 /// What a read found.
@@ -110,7 +123,7 @@ pub enum Read {
         content: Bytes,
         /// What to present to [`LeaseStore::replace_if_match`].
         version: Version,
-        /// How long ago the store wrote this version, told *on the store's own one clock* (for S3:
+        /// How long ago the store wrote this version, never more than it is, told *on the store's own one clock* (for S3:
         /// `Date` minus `Last-Modified` of one response, in whole seconds). `None` where there is
         /// no such clock: a local file's age is told by this machine's wall clock, which jumps.
         age: Option<Duration>,

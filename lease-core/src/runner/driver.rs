@@ -1,0 +1,364 @@
+//! The loop that drives one machine: carries out what it wants, hands in what happened, and sleeps
+//! until it has to be woken. The clock is read before anything is handed in.
+
+use super::{
+    builder::EpochFloor,
+    report::Report,
+    shared::{Phase, Shared, TenureState, Wish},
+    status::Status,
+    wire::{Judged, Wire},
+};
+use crate::{
+    history::{HistoryError, InstanceDir},
+    key::ObjectKey,
+    machine::{
+        Action, Config, EndReason, Entropy, Event, FenceOrder, Machine, Note, Past, Reply, Request,
+        RequestId, Role,
+    },
+    record::{Nonce, Ttl},
+    store::{Cause, LeaseStore, StoreError, StoreErrorKind},
+};
+use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
+use futures_util::FutureExt;
+use std::{
+    collections::HashMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
+use tokio::{
+    sync::{broadcast, watch},
+    task::{AbortHandle, JoinSet},
+};
+
+/// A runtime's timer stands still while the machine is suspended: none is set for longer, so that
+/// what came due meanwhile is noticed soon after.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// What a driver is made of.
+pub(super) struct Parts {
+    pub(super) config: Config,
+    pub(super) past: Past,
+    pub(super) wire: Arc<Wire>,
+    pub(super) store: Arc<dyn LeaseStore>,
+    pub(super) key: ObjectKey,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) history: Option<Arc<InstanceDir>>,
+    pub(super) epoch_floor: Option<(EpochFloor, Duration)>,
+}
+
+/// The answer to one action.
+enum Answer {
+    Floor(RequestId, Result<Option<Epoch>, String>),
+    Persisted(RequestId, Result<(), String>),
+    Read(RequestId, Judged, Option<StoreError>),
+    Written(RequestId, Result<crate::store::Version, StoreError>),
+}
+
+pub(super) struct Driver {
+    machine: Machine,
+    parts: Parts,
+    shared: Arc<Shared>,
+    report: Report,
+    tenure: Option<Arc<TenureState>>,
+    answers: JoinSet<Answer>,
+    in_flight: HashMap<RequestId, AbortHandle>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        parts: Parts,
+        shared: Arc<Shared>,
+        status: watch::Sender<Status>,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        let now = parts.clock.reading();
+        let machine = Machine::new(parts.config.clone(), parts.past.clone(), now);
+        let report = Report::new(&parts, status, events);
+        Self {
+            machine,
+            parts,
+            shared,
+            report,
+            tenure: None,
+            answers: JoinSet::new(),
+            in_flight: HashMap::new(),
+        }
+    }
+
+    /// Runs until the machine has stopped.
+    pub(super) async fn run(mut self) {
+        while !self.shared.abort.is_cancelled() {
+            let now = self.parts.clock.reading();
+            self.machine.handle_timeout(now);
+            self.hand_in_wishes();
+            self.settle();
+            if matches!(self.machine.role(), Role::Stopped | Role::Refused) {
+                return;
+            }
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                Some(answer) = self.answers.join_next_with_id() => self.answered(answer),
+                () = self.shared.wake.notified() => {}
+                () = self.shared.abort.cancelled() => {}
+                () = tokio::time::sleep(nap) => {}
+            }
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let now = self.parts.clock.reading();
+        let wake = self.machine.poll_timeout(now).unwrap_or(MonotonicTime::MAX);
+        // A timer that fires a moment early would spin until the clock agrees.
+        let nap = now.monotonic.until(wake).min(LONGEST_SLEEP);
+        nap + Duration::from_micros(u64::from(!nap.is_zero()))
+    }
+
+    /// What the handles want, as it stands now.
+    fn hand_in_wishes(&mut self) {
+        let now = self.parts.clock.reading();
+        if self.shared.is_stopped() {
+            self.machine.stop(now);
+        }
+        self.machine.want(self.shared.is_wanted(), now);
+        let Some(tenure) = &self.tenure else { return };
+        match tenure.wish() {
+            Wish::Hold => {}
+            Wish::Confirm => self.machine.confirm(now),
+            Wish::Abandon(reason) => self.machine.abandon(reason.into(), now),
+            Wish::Release => self.machine.release(now),
+            Wish::Drop => self.machine.drop_tenure(false, now),
+            Wish::Fail => self.machine.drop_tenure(true, now),
+        }
+    }
+
+    /// Carries out what the machine wants until it wants nothing more.
+    fn settle(&mut self) {
+        loop {
+            let now = self.parts.clock.reading();
+            let mut entropy = OsEntropy::new();
+            let action = match entropy.is_ready() {
+                true => self.machine.poll_action(now, &mut entropy),
+                // Without random bits nothing can be written; the deadline ends what is held.
+                false => None,
+            };
+            let was_idle = action.is_none();
+            if let Some(action) = action {
+                self.act(action);
+            }
+            let mut was_quiet = true;
+            while let Some(event) = self.machine.poll_event() {
+                was_quiet = false;
+                self.happened(event);
+            }
+            if was_idle && was_quiet {
+                break;
+            }
+        }
+        self.report.refresh(&self.machine, self.parts.clock.reading());
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Fence(order) => self.order_fence(order),
+            Action::FetchFloor(id) => self.fetch_floor(id),
+            Action::Forget(id) => {
+                if let Some(request) = self.in_flight.remove(&id) {
+                    request.abort();
+                }
+            }
+            Action::Persist(id, note) => self.persist(id, note),
+            Action::Send(id, request) => self.send(id, request),
+        }
+    }
+
+    fn order_fence(&self, order: FenceOrder) {
+        let Some(tenure) = &self.tenure else { return };
+        // A fence that was found shut by itself stays shut; the machine's own deadline check ends
+        // the tenure at its next input.
+        let result = match order {
+            FenceOrder::Open { sent, window } => tenure.with_control(|it| it.open(sent, window)),
+            FenceOrder::Extend { sent, window } => {
+                tenure.with_control(|it| it.extend(sent, window))
+            }
+            FenceOrder::Shut => {
+                tenure.shut();
+                Ok(())
+            }
+        };
+        if let Err(shut) = result {
+            tracing::warn!(epoch = %shut.epoch, reason = %shut.reason, "the fence is shut already");
+            tenure.shut();
+        }
+    }
+
+    fn send(&mut self, id: RequestId, request: Request) {
+        let (store, key) = (Arc::clone(&self.parts.store), self.parts.key.clone());
+        match request {
+            Request::Create(draft) => {
+                let content = self.parts.wire.encode(&draft);
+                self.spawn(id, async move {
+                    let write = store.create_if_absent(&key, content);
+                    Answer::Written(id, unwound(write).await)
+                });
+            }
+            Request::Replace(draft, version) => {
+                let content = self.parts.wire.encode(&draft);
+                self.spawn(id, async move {
+                    let write = store.replace_if_match(&key, content, &version);
+                    Answer::Written(id, unwound(write).await)
+                });
+            }
+            Request::Read { unless } => {
+                let wire = Arc::clone(&self.parts.wire);
+                self.spawn(id, async move {
+                    let read = unwound(store.read_versioned(&key, unless.as_ref())).await;
+                    let error = read.as_ref().err().cloned();
+                    Answer::Read(id, wire.judge(read), error)
+                });
+            }
+        }
+    }
+
+    fn fetch_floor(&mut self, id: RequestId) {
+        let Some((floor, limit)) = self.parts.epoch_floor.clone() else { return };
+        self.spawn(id, async move {
+            let asked = AssertUnwindSafe(async move { floor().await }).catch_unwind();
+            let told = match tokio::time::timeout(limit, asked).await {
+                Ok(Ok(told)) => told.map_err(|error| error.to_string()),
+                Ok(Err(_)) => Err("asking for it panicked".to_owned()),
+                Err(_) => Err(format!("it was not told within {limit:?}")),
+            };
+            Answer::Floor(id, told)
+        });
+    }
+
+    fn persist(&mut self, id: RequestId, note: Note) {
+        let Some(dir) = self.parts.history.clone() else { return };
+        let cluster = self.parts.wire.auth.cluster().clone();
+        self.spawn(id, async move {
+            let write = move || dir.update(&cluster, |history| apply(&dir, history, &note));
+            let written = match tokio::task::spawn_blocking(write).await {
+                Ok(written) => written.map_err(|error: HistoryError| error.to_string()),
+                Err(join) => Err(join.to_string()),
+            };
+            Answer::Persisted(id, written)
+        });
+    }
+
+    fn spawn(&mut self, id: RequestId, request: impl Future<Output = Answer> + Send + 'static) {
+        let handle = self.answers.spawn(request);
+        self.in_flight.insert(id, handle);
+    }
+
+    fn answered(&mut self, joined: Result<(tokio::task::Id, Answer), tokio::task::JoinError>) {
+        // One that was forgotten was aborted; a panic of a store is caught where it is called.
+        let Ok((_, answer)) = joined else { return };
+        let now = self.parts.clock.reading();
+        match answer {
+            Answer::Floor(id, told) => {
+                self.in_flight.remove(&id);
+                let told = self.report.noted(told).map_err(|()| StoreErrorKind::Unavailable);
+                self.machine.handle_floor(id, told, now);
+            }
+            Answer::Persisted(id, written) => {
+                self.in_flight.remove(&id);
+                let ok = self.report.noted(written).is_ok();
+                self.machine.handle_persisted(id, ok, now);
+            }
+            Answer::Read(id, Judged { reply, foreign_key }, error) => {
+                self.in_flight.remove(&id);
+                self.report.read(foreign_key, error);
+                self.machine.handle_reply(id, reply, now);
+            }
+            Answer::Written(id, result) => {
+                self.in_flight.remove(&id);
+                let reply = match self.report.wrote(result) {
+                    Ok(version) => Reply::Written(version),
+                    Err(kind) => Reply::Failed(kind),
+                };
+                self.machine.handle_reply(id, reply, now);
+            }
+        }
+    }
+
+    fn happened(&mut self, event: Event) {
+        match &event {
+            Event::TakingOver { epoch, predecessor, held_back_until } => {
+                let control = FenceControl::new(*epoch, Arc::clone(&self.parts.clock));
+                let lost = self.shared.stopping.child_token();
+                let tenure = TenureState::new(control, predecessor.clone(), *held_back_until, lost);
+                let tenure = Arc::new(tenure);
+                self.tenure = Some(Arc::clone(&tenure));
+                if self.shared.is_wanted() {
+                    self.shared.offer(tenure);
+                } else {
+                    // Whoever wanted it has gone meanwhile.
+                    tenure.set_wish(Wish::Release);
+                    self.shared.wake.notify_one();
+                }
+            }
+            Event::Active { .. } => {
+                if let Some(tenure) = &self.tenure {
+                    tenure.set_phase(Phase::Active);
+                }
+            }
+            Event::Ended { reason, .. } => {
+                if let Some(tenure) = self.tenure.take() {
+                    tenure.set_phase(Phase::Ended(reason.clone()));
+                }
+            }
+            _ => {}
+        }
+        self.report.event(event);
+    }
+}
+
+impl Drop for Driver {
+    /// However the driver ends, a panic or the end of its runtime included: nothing renews any
+    /// more, so the fence is shut and the work is told.
+    fn drop(&mut self) {
+        if let Some(tenure) = self.tenure.take() {
+            tenure.set_phase(Phase::Ended(EndReason::Dropped));
+        }
+    }
+}
+
+fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
+    if let Some(epoch) = note.opened {
+        history.last_epoch = Some(epoch);
+        history.opened = Some(dir.opening(epoch));
+    }
+    if let Some(nonce) = note.release {
+        history.last_release = Some(nonce);
+    }
+    history.seen_authenticated_lease |= note.seen_authenticated;
+    if let Some(ttl) = note.largest_ttl.and_then(|ttl| Ttl::new(ttl).ok()) {
+        history.largest_ttl = Some(ttl);
+    }
+}
+
+/// A store that panics has done who knows what: that is a doubt like any other.
+async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
+        Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
+    })
+}
+
+/// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
+struct OsEntropy(Option<Nonce>);
+
+impl OsEntropy {
+    fn new() -> Self {
+        Self(Nonce::random().ok())
+    }
+
+    const fn is_ready(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Entropy for OsEntropy {
+    fn nonce(&mut self) -> Nonce {
+        // At most one is drawn for one action, and `is_ready` was asked before.
+        self.0.take().unwrap_or_else(|| Nonce::from_bytes([0; 16]))
+    }
+}
