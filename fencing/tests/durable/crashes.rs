@@ -95,7 +95,7 @@ fn with_fault(mode: &str, inject: &str) -> Result<(String, Vec<u8>, usize), Skip
     if mode == "replace" {
         fs::write(&path, b"old").unwrap();
     }
-    let output = child_with_fault(mode, &path, inject)?.output().unwrap();
+    let output = child_with_fault(mode, &path, inject, None)?.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
     Ok((said, read(&path), names(scratch.path()).len()))
@@ -151,7 +151,7 @@ fn create_by_link() -> Result<(), Skip> {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("state");
         fs::write(&path, b"old").unwrap();
-        let output = child_with_fault("create", &path, &inject)?.output().unwrap();
+        let output = child_with_fault("create", &path, &inject, None)?.output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.starts_with("AlreadyExists"), "{said}");
         assert_eq!((read(&path).as_slice(), names(scratch.path()).len()), (&b"old"[..], 1));
