@@ -52,14 +52,24 @@ pub(crate) fn child(mode: &str, path: &Path) -> Command {
     with_child(Command::new(std::env::current_exe().unwrap()), mode, path)
 }
 
-/// The same with a system call that fails: `inject` is what strace's `-e inject=` takes.
-pub(crate) fn child_with_fault(mode: &str, path: &Path, inject: &str) -> Result<Command, Skip> {
+/// The same with a system call that fails: `inject` is what strace's `-e inject=` takes. With `only`,
+/// calls on that file alone.
+pub(crate) fn child_with_fault(
+    mode: &str,
+    path: &Path,
+    inject: &str,
+    only: Option<&Path>,
+) -> Result<Command, Skip> {
     let works = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status();
     if !works.is_ok_and(|status| status.success()) {
         return Err(Skip("strace is missing, or may not trace".into()));
     }
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
+    if let Some(file) = only {
+        // Its path for calls on a handle, its name for those that open it relative to its directory.
+        strace.arg("-P").arg(file).arg("-P").arg(file.file_name().unwrap());
+    }
     strace.arg(std::env::current_exe().unwrap());
     Ok(with_child(strace, mode, path))
 }

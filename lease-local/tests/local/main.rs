@@ -1,0 +1,63 @@
+//! The local driver against its contract, hostile directories, killed processes and failing calls.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
+
+mod children;
+mod contract;
+mod faults;
+mod hostile;
+mod processes;
+#[allow(dead_code, reason = "each of the two binaries that share it uses its part")]
+#[path = "../../../fencing/tests/durable/support.rs"]
+mod support;
+mod syscalls;
+
+use lease_core::{LeaseStore as _, ObjectKey, Read, StoreErrorKind, Version};
+use lease_local::LocalStore;
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    if let Some(mode) = std::env::var_os(support::CHILD) {
+        children::be(mode.to_str().unwrap());
+        return;
+    }
+    let trials: Vec<Trial> = [
+        contract::trials(),
+        faults::trials(),
+        hostile::trials(),
+        processes::trials(),
+        syscalls::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// Runs a future on a runtime of its own.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+fn key(text: &str) -> ObjectKey {
+    ObjectKey::new(text).unwrap()
+}
+
+/// Reads an object that is there.
+async fn found(store: &LocalStore, key: &ObjectKey) -> (Vec<u8>, Version) {
+    match store.read_versioned(key, None).await.unwrap() {
+        Read::Found { content, version, age: None } => (content.to_vec(), version),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The kind of error that each of the three operations meets.
+async fn all_three(store: &LocalStore, key: &ObjectKey) -> [Option<StoreErrorKind>; 3] {
+    let version = Version::new("v");
+    [
+        store.read_versioned(key, None).await.err().map(|error| error.kind()),
+        store.create_if_absent(key, "new".into()).await.err().map(|error| error.kind()),
+        store.replace_if_match(key, "new".into(), &version).await.err().map(|error| error.kind()),
+    ]
+}
+
+const ALL_UNAVAILABLE: [Option<StoreErrorKind>; 3] = [Some(StoreErrorKind::Unavailable); 3];
