@@ -1,0 +1,4 @@
+//! What the primitives cost. The benches are in `benches/`; run them with `cargo bench -p benches`.
+//!
+//! Each bench measures beside the primitive the bare operations that it cannot do without, so that a
+//! figure says what the primitive itself adds.
