@@ -178,4 +178,9 @@ impl LeaseStore for LocalStore {
         self.write(key, move |root, job, memory| root.replace(job, memory, &content, &version))
             .await
     }
+
+    /// No: the lock around compare and rename is the driver's own.
+    fn needs_probe(&self) -> bool {
+        false
+    }
 }

@@ -274,6 +274,11 @@ impl LeaseStore for MemoryStore {
         let why = format!("replacing version {version} of {key}: it {why}; read it");
         Err(StoreError::Precondition(Cause::new(why)))
     }
+
+    /// No: compare and write are one step under one lock.
+    fn needs_probe(&self) -> bool {
+        false
+    }
 }
 
 #[async_trait]

@@ -212,6 +212,10 @@ impl<S: LeaseStore> LeaseStore for FaultStore<S> {
         let send = async move { inner.replace_if_match(&key, content, &version).await };
         self.run(call, Box::pin(send)).await
     }
+
+    fn needs_probe(&self) -> bool {
+        self.inner().needs_probe()
+    }
 }
 
 /// Passes through, without faults and without being logged.
