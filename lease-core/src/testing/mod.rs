@@ -5,13 +5,19 @@
 //!   late, replies that never come, and a log of what was asked.
 //! - [`ManualClock`]: time that moves only when it is told to.
 //!
-//! Nothing here knows an async runtime, and nothing here sleeps: a test is told what it waits for.
+//! - `TokioClock` (with the feature `runner`): time that follows tokio's, which a test can pause.
+//!
+//! Nothing else here knows an async runtime, and nothing here sleeps: a test is told what it waits for.
 
 pub mod conformance;
 pub mod fault;
 pub mod memory;
+#[cfg(feature = "runner")]
+mod tokio_clock;
 mod watched;
 
 pub use fault::{Call, Effect, Fault, FaultStore, Faults, Hold, Late, Op, Outcome};
 pub use fencing::testing::ManualClock;
 pub use memory::{AgePrecision, MemoryStore, Requests};
+#[cfg(feature = "runner")]
+pub use tokio_clock::TokioClock;
