@@ -1,4 +1,5 @@
 //! The fence: half-open, latching, one tenure, both clocks.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping it")]
 
 use fencing::{
     Clock as _, Epoch, FenceControl, FenceShut, MonotonicTime, Reading, ShutReason,

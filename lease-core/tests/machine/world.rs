@@ -352,7 +352,7 @@ impl<R: Rules> World<R> {
                 self.messages.push((self.time + link.out, arrives));
             }
             Action::Fence(FenceOrder::Open { sent, window }) => {
-                let Some(control) = &mut node.control else { panic!("no fence to open") };
+                let control = node.control.as_mut().expect("a tenure has a fence before it opens");
                 if control.open(sent, window).is_ok() {
                     let epoch = control.fence().epoch();
                     self.opened.push((self.time, number, epoch));

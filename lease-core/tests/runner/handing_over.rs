@@ -140,7 +140,7 @@ async fn an_acquire_that_is_given_up_leaves_nothing_held() {
     let sent = rig.replaces();
     sleep(10 * T).await;
     assert_eq!(rig.replaces(), sent, "something still renews");
-    assert_eq!(rig.record().holder.is_some(), true);
+    assert!(rig.record().holder.is_some(), "released while it was held back");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,9 +225,8 @@ async fn a_takeover_from_garbage_is_abandoned_unless_it_is_accepted() {
     // What it released after giving up is an ordinary record without a secret: the next one works.
     let tenure = lease.acquire().await.unwrap();
     let abandoned = loop {
-        match events.next().await.unwrap() {
-            Delivery::Event(Event::Ended { epoch, reason }) => break (epoch, reason),
-            _ => {}
+        if let Delivery::Event(Event::Ended { epoch, reason }) = events.next().await.unwrap() {
+            break (epoch, reason);
         }
     };
     assert!(abandoned.0 < tenure.epoch());

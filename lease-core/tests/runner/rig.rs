@@ -71,7 +71,7 @@ pub(crate) async fn end_of(events: &mut EventStream, epoch: Epoch) -> EndReason 
                 return reason;
             }
             Delivery::Event(_) => {}
-            Delivery::Missed(count) => panic!("missed {count} events"),
+            Delivery::Missed(count) => unreachable!("missed {count} events"),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What every store owes, on a healthy directory. The conformance suite that all drivers share
-//! (`lease_core::testing::conformance`) is called from [`trials`] too, once it is there.
+//! What this driver owes beyond the conformance suite, on a healthy directory.
 
 use crate::{ALL_UNAVAILABLE, all_three, found, key, run, support::test};
 use fencing::durable::LockFile;

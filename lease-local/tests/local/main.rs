@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
 
 mod children;
+mod conformance;
 mod contract;
 mod faults;
 mod hostile;
@@ -21,6 +22,7 @@ fn main() {
         return;
     }
     let trials: Vec<Trial> = [
+        conformance::trials(),
         contract::trials(),
         faults::trials(),
         hostile::trials(),
@@ -36,6 +38,11 @@ fn main() {
 /// Runs a future on a runtime of its own.
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+/// Runs a future on a runtime whose blocking calls run side by side.
+fn run_on_threads<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(future)
 }
 
 fn key(text: &str) -> ObjectKey {
