@@ -15,6 +15,7 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod timing;
+pub mod wire;
 
 pub use fencing;
 pub use key::ObjectKey;

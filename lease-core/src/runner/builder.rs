@@ -6,7 +6,6 @@ use super::{
     manager::LeaseManager,
     shared::Shared,
     status::Status,
-    wire::Wire,
 };
 use crate::{
     auth::{Authenticator, ClusterSecret},
@@ -17,6 +16,7 @@ use crate::{
     record::{Label, Ttl},
     store::{LeaseStore, Read},
     timing::Timing,
+    wire::Wire,
 };
 use fencing::{Clock, Epoch, SystemClock};
 use futures_util::future::BoxFuture;

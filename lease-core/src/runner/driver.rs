@@ -6,7 +6,6 @@ use super::{
     report::Report,
     shared::{Phase, Shared, TenureState, Wish},
     status::Status,
-    wire::{Judged, Wire},
 };
 use crate::{
     history::{HistoryError, InstanceDir},
@@ -17,6 +16,7 @@ use crate::{
     },
     record::{Nonce, Ttl},
     store::{Cause, LeaseStore, StoreError, StoreErrorKind},
+    wire::{Judged, Wire},
 };
 use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
 use futures_util::FutureExt;

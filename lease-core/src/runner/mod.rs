@@ -10,7 +10,6 @@ mod shared;
 mod status;
 mod tenure;
 mod thread;
-mod wire;
 
 pub use builder::{EpochFloor, LeaseBuilder, UntrustedPredecessor};
 pub use error::{AcquireError, RunError, StartError, TenureEnded};

@@ -10,26 +10,55 @@ use crate::{
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 
-/// What never changes in the records of one instance, and the keys that authenticate them.
+/// Writes a machine's drafts as records of one instance, and judges what it reads for it.
+///
+/// Whoever drives a [`Machine`](crate::machine::Machine) by hand needs one; a `LeaseManager` has its
+/// own.
+///
+/// ```
+/// use lease_core::{
+///     auth::{Authenticator, Verdict}, key::InstanceId, machine::{Reply, Sighting},
+///     record::{Label, Ttl}, store::{Read, Version}, wire::Wire,
+/// };
+/// use std::time::Duration;
+///
+/// let wire = Wire {
+///     auth: Authenticator::new("orders".parse()?, None),
+///     instance: InstanceId::new("a")?,
+///     name: Label::new("orders-0")?,
+///     ttl: Ttl::new(Duration::from_secs(30))?,
+/// };
+/// let read = Read::Found { content: "junk".into(), version: Version::new("v1"), age: None };
+/// let judged = wire.judge(Ok(read));
+/// let Reply::Read(Sighting::Found { verdict, .. }) = judged.reply else { panic!() };
+/// assert_eq!(verdict, Verdict::Unreadable);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) auth: Authenticator,
-    pub(super) instance: InstanceId,
-    pub(super) name: Label,
-    pub(super) ttl: Ttl,
+pub struct Wire {
+    /// The cluster, and the keys that authenticate its records.
+    pub auth: Authenticator,
+    /// Whose records they are.
+    pub instance: InstanceId,
+    /// A label for people.
+    pub name: Label,
+    /// The ttl they say.
+    pub ttl: Ttl,
 }
 
 /// A read that was judged.
-#[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) reply: Reply,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Judged {
+    /// What the machine is to be told.
+    pub reply: Reply,
     /// The record was written under another secret than one's own.
-    pub(super) foreign_key: bool,
+    pub foreign_key: bool,
 }
 
 impl Wire {
     /// The bytes of a record to be written.
-    pub(super) fn encode(&self, draft: &Draft) -> Bytes {
+    #[must_use]
+    pub fn encode(&self, draft: &Draft) -> Bytes {
         let mut record = LeaseRecord {
             cluster: self.auth.cluster().clone(),
             holder: draft.held.then(|| self.instance.clone()),
@@ -47,8 +76,9 @@ impl Wire {
         record.encode()
     }
 
-    /// What a read means to the machine.
-    pub(super) fn judge(&self, result: Result<Read, StoreError>) -> Judged {
+    /// What a read means to the machine. What is no record has a verdict like any other.
+    #[must_use]
+    pub fn judge(&self, result: Result<Read, StoreError>) -> Judged {
         let (sighting, foreign_key) = match result {
             Ok(Read::Found { content, version, age }) => self.found(&content, version, age),
             Ok(Read::Missing) => (Sighting::Missing, false),
