@@ -104,3 +104,54 @@ impl Canonical {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(fields: &[Option<String>]) -> Vec<u8> {
+        let start = Canonical::of(Kind::Lease);
+        fields.iter().fold(start, |out, field| out.text(field.as_deref())).finish()
+    }
+
+    #[test]
+    fn case_35_fields_have_borders_and_absence_is_not_emptiness() {
+        let text = |text: &str| Some(text.to_owned());
+        let lists = [
+            [text("ab"), text("c")],
+            [text("a"), text("bc")],
+            [text(""), text("abc")],
+            [None, text("abc")],
+            [text("abc"), text("")],
+            [text("abc"), None],
+            [None, None],
+            [text(""), text("")],
+            // What a border looks like, inside a field.
+            [text("\u{1}\0\0\0\u{1}a"), None],
+            [text("\u{1}"), text("")],
+            [text(""), text("\u{1}")],
+            [text("\0"), None],
+        ];
+        for (at, list) in lists.iter().enumerate() {
+            for other in &lists[at + 1..] {
+                assert_ne!(framed(list), framed(other), "{list:?} {other:?}");
+            }
+        }
+        assert_ne!(
+            Canonical::of(Kind::Lease).integer(None).finish(),
+            Canonical::of(Kind::Lease).integer(Some(0)).finish()
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn different_fields_have_different_bytes(
+            a in prop::collection::vec(prop::option::of("[\0\u{1}a]{0,3}"), 3),
+            b in prop::collection::vec(prop::option::of("[\0\u{1}a]{0,3}"), 3),
+        ) {
+            prop_assert_eq!(a == b, framed(&a) == framed(&b));
+        }
+    }
+}
