@@ -20,6 +20,8 @@ pub struct Config {
     pub trust_release: TrustRelease,
     /// How long a takeover may stay unconfirmed before it is abandoned. Default 10 min.
     pub takeover_budget: Duration,
+    /// Read right behind the holder's renewals instead of at any moment. Default yes.
+    pub phase_lock: bool,
     /// Keep out of the lease for 2R after releasing it, so that a release hands over. Default yes.
     pub keep_out_after_release: bool,
     /// A cluster secret is configured: unsigned records are accepted on first use only.
@@ -43,6 +45,7 @@ impl Config {
             first_start: FirstStart::default(),
             trust_release: TrustRelease::default(),
             takeover_budget: Duration::from_secs(600),
+            phase_lock: true,
             keep_out_after_release: true,
             has_secret: false,
             has_floor: false,

@@ -67,6 +67,7 @@ mod event;
 mod holding;
 mod io;
 mod known;
+mod phase;
 mod release;
 mod rules;
 mod seen;
@@ -88,6 +89,7 @@ use self::{
 };
 use crate::store::StoreErrorKind;
 use fencing::{Epoch, MonotonicTime, Reading};
+use std::time::Duration;
 
 /// The lease as one instance sees it. See the [module](self) for how to drive it.
 ///
@@ -141,7 +143,8 @@ impl<R: Rules> Machine<R> {
     #[must_use]
     pub fn new(config: Config, past: Past, now: Reading) -> Self {
         let core = Core::new(config, past, now.monotonic);
-        Self { core, state: State::Standby(Box::new(Standby::new(now.monotonic, None))) }
+        let standby = Standby::new(&core.config.timing, now.monotonic, None);
+        Self { core, state: State::Standby(Box::new(standby)) }
     }
 
     // ---- inputs ----
@@ -340,6 +343,15 @@ impl<R: Rules> Machine<R> {
         }
     }
 
+    /// How close behind the holder's renewals this standby reads, once it has found their phase.
+    #[must_use]
+    pub fn phase(&self) -> Option<Duration> {
+        match &self.state {
+            State::Standby(standby) => standby.phase(&self.core),
+            _ => None,
+        }
+    }
+
     /// What is being waited for, if anything.
     #[must_use]
     pub fn waiting(&self, now: Reading) -> Option<Waiting> {
@@ -386,7 +398,9 @@ impl<R: Rules> Machine<R> {
             }
             Some(Transition::End { .. }) if self.core.stopping => self.state = State::Stopped,
             Some(Transition::End { obituary }) => {
-                self.state = State::Standby(Box::new(Standby::new(now.monotonic, obituary)));
+                let timing = &self.core.config.timing;
+                let standby = Standby::new(timing, now.monotonic, obituary);
+                self.state = State::Standby(Box::new(standby));
             }
             Some(Transition::Refuse) => {
                 if let State::Standby(standby) = &mut self.state {

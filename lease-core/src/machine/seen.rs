@@ -140,6 +140,19 @@ impl Seen {
         }
     }
 
+    /// Somebody holds it, so it is renewed.
+    pub(super) fn is_renewed<R: Rules>(&self, core: &Core<R>) -> bool {
+        self.acceptable(core).is_some_and(|facts| facts.holder.is_some())
+    }
+
+    /// How old the version was when it was last shown, where the store tells.
+    pub(super) fn age(&self) -> Option<Duration> {
+        match &self.what {
+            What::Missing => None,
+            What::Lease(lease) => lease.age,
+        }
+    }
+
     pub(super) fn started_at(&self) -> MonotonicTime {
         self.since
     }

@@ -6,10 +6,14 @@ use super::{
     event::{Attempted, EndReason, Event, LeaseSeen, Predecessor, WaitReason, Waiting},
     holding::Taken,
     io::{Action, Draft, Entropy, Request, RequestId, Sighting},
+    phase::Phase,
     rules::Rules,
     seen::{Seen, Shown},
 };
-use crate::store::{StoreErrorKind, Version};
+use crate::{
+    store::{StoreErrorKind, Version},
+    timing::Timing,
+};
 use fencing::{Epoch, MonotonicTime, Reading};
 use std::time::Duration;
 
@@ -19,6 +23,7 @@ const MAX_DOUBTS: usize = 64;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Standby {
     poll: Poll,
+    phase: Phase,
     seen: Option<Seen>,
     /// The last summary that was told, so that each is told once.
     told: Option<LeaseSeen>,
@@ -72,9 +77,10 @@ enum Plan {
 
 impl Standby {
     /// A standby that reads at once. `obituary`: the tenure whose end that read explains.
-    pub(super) fn new(now: MonotonicTime, obituary: Option<Epoch>) -> Self {
+    pub(super) fn new(timing: &Timing, now: MonotonicTime, obituary: Option<Epoch>) -> Self {
         Self {
             poll: Poll::Due(now),
+            phase: Phase::new(timing),
             seen: None,
             told: None,
             attempt: None,
@@ -154,8 +160,38 @@ impl Standby {
             self.read_failed(core, StoreErrorKind::InDoubt, now);
             return None;
         };
-        self.poll = Poll::Due(sent + core.config.timing.renew());
-        self.shown(core, shown, sent, now)
+        let before = self.seen.as_ref().and_then(Seen::version).cloned();
+        let transition = self.shown(core, shown, sent, now);
+        let due = self.next_read(core, sent, now, before.as_ref());
+        self.poll = Poll::Due(due);
+        transition
+    }
+
+    /// When to read next: right behind the holder's next renewal where its phase is known, every R
+    /// otherwise.
+    fn next_read<R: Rules>(
+        &mut self,
+        core: &Core<R>,
+        sent: MonotonicTime,
+        held: MonotonicTime,
+        before: Option<&Version>,
+    ) -> MonotonicTime {
+        let timing = &core.config.timing;
+        match self.seen.as_ref().filter(|seen| seen.is_renewed(core)) {
+            Some(seen) if core.config.phase_lock => {
+                let is_new = seen.version() != before;
+                self.phase.next_read(timing, sent, held, is_new, seen.age())
+            }
+            _ => {
+                self.phase.lose();
+                sent + timing.renew()
+            }
+        }
+    }
+
+    /// How close behind the holder's renewals the reads come, once that is known.
+    pub(super) fn phase<R: Rules>(&self, core: &Core<R>) -> Option<Duration> {
+        self.phase.uncertainty(&core.config.timing)
     }
 
     pub(super) fn written<R: Rules>(

@@ -64,6 +64,7 @@ pub struct LeaseBuilder {
     untrusted: UntrustedPredecessor,
     takeover_budget: Duration,
     step_down_budget: Duration,
+    phase_lock: bool,
     keep_out_after_release: bool,
     epoch_floor: Option<(EpochFloor, Duration)>,
     is_dedicated: bool,
@@ -87,6 +88,7 @@ impl LeaseBuilder {
             untrusted: UntrustedPredecessor::default(),
             takeover_budget: Duration::from_secs(600),
             step_down_budget: Duration::from_secs(30),
+            phase_lock: true,
             keep_out_after_release: true,
             epoch_floor: None,
             is_dedicated: false,
@@ -162,6 +164,12 @@ impl LeaseBuilder {
     /// dropped, and the lease lapses instead of being released.
     pub fn step_down_budget(self, budget: Duration) -> Self {
         Self { step_down_budget: budget, ..self }
+    }
+
+    /// Whether a standby reads right behind the holder's renewals, so that it takes over sooner.
+    /// Default: yes. It costs at most a tenth more requests, and decides nothing but when to read.
+    pub fn phase_lock(self, phase_lock: bool) -> Self {
+        Self { phase_lock, ..self }
     }
 
     /// Whether this instance keeps out of the lease for 2R after it released it, so that a release
@@ -262,6 +270,7 @@ impl LeaseBuilder {
         config.first_start = self.first_start;
         config.trust_release = self.trust_release;
         config.takeover_budget = self.takeover_budget;
+        config.phase_lock = self.phase_lock;
         config.keep_out_after_release = self.keep_out_after_release;
         config.has_secret = self.secret.is_some();
         config.has_floor = self.epoch_floor.is_some();

@@ -93,6 +93,7 @@ impl Report {
                 && status.epoch == machine.epoch()
                 && status.deadline == machine.deadline()
                 && status.waiting == waiting
+                && status.phase == machine.phase()
                 && status.lease.as_ref() == lease
                 && status.last_error == self.last_error;
             if !is_same {
@@ -101,6 +102,7 @@ impl Report {
                     epoch: machine.epoch(),
                     deadline: machine.deadline(),
                     lease: lease.cloned(),
+                    phase: machine.phase(),
                     waiting,
                     last_error: self.last_error.clone(),
                 };

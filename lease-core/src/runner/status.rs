@@ -18,6 +18,8 @@ pub struct Status {
     pub deadline: Option<MonotonicTime>,
     /// What a standby saw of the lease last.
     pub lease: Option<LeaseSeen>,
+    /// How close behind the holder's renewals this standby reads, once it has found their phase.
+    pub phase: Option<Duration>,
     /// What is being waited for, and until when.
     pub waiting: Option<Waiting>,
     /// What went wrong last, if nothing has gone well since.
@@ -31,6 +33,7 @@ impl Status {
             epoch: None,
             deadline: None,
             lease: None,
+            phase: None,
             waiting: Some(Waiting { reason: WaitReason::Store, until: None }),
             last_error: None,
         }
@@ -51,6 +54,9 @@ impl Status {
         }
         if let Some(lease) = &self.lease {
             text += &format!("; the lease is {lease}");
+        }
+        if let Some(phase) = self.phase {
+            text += &format!("; reading {phase:.1?} behind its renewals");
         }
         if let Some(waiting) = &self.waiting {
             text += &format!("; waiting for {}", waiting.reason);
