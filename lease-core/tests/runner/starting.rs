@@ -5,7 +5,7 @@ use lease_core::{
     LeaseManager, StoreErrorKind,
     auth::ClusterSecret,
     history::InstanceDirError,
-    machine::{FirstStart, Role},
+    machine::{FirstStart, Predecessor, Role},
     runner::StartError,
     testing::{Fault, Op},
 };
@@ -153,4 +153,41 @@ async fn a_standby_that_is_not_asked_only_watches() {
     sleep(10 * T).await;
     assert_eq!(lease.status().borrow().role, Role::Standby);
     assert_eq!(rig.memory.requests().creates, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_takes_its_own_lease_back_at_once_only_if_it_was_told_to() {
+    let rig = Rig::new();
+    let scratch = tempfile::tempdir().unwrap();
+    let build = |reclaim| {
+        LeaseManager::builder(rig.store.clone(), "orders")
+            .timing(lease_core::Timing::short(T, R).unwrap())
+            .instance_dir(scratch.path().join("instance"))
+            .first_start(FirstStart::Immediate)
+            .reclaim(reclaim)
+            .clock(std::sync::Arc::new(rig.clock.clone()))
+    };
+    let lease = build(false).start().await.unwrap();
+    let mut last = lease.acquire().await.unwrap().epoch();
+    // It ends without a release, as if it had been killed.
+    crashed(lease).await;
+    for (reclaim, at_once) in [(true, true), (false, false)] {
+        let lease = build(reclaim).start().await.unwrap();
+        let acquired = tokio::time::timeout(R / 2, lease.acquire()).await;
+        assert_eq!(acquired.is_ok(), at_once, "reclaim: {reclaim}");
+        if let Ok(tenure) = acquired {
+            let tenure = tenure.unwrap();
+            assert_eq!(*tenure.predecessor(), Predecessor::Reclaimed { epoch: last });
+            assert!(tenure.epoch() > last);
+            last = tenure.epoch();
+        }
+        crashed(lease).await;
+    }
+}
+
+/// Drops the manager and waits until its driver has let go of the instance directory.
+async fn crashed(lease: LeaseManager) {
+    let mut status = lease.status();
+    drop(lease);
+    while status.changed().await.is_ok() {}
 }
