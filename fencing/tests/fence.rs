@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping it")]
 
 use fencing::{
-    Clock as _, Epoch, FenceControl, FenceShut, MonotonicTime, Reading, ShutReason,
+    Clock, Epoch, Fence, FenceControl, FenceShut, MonotonicTime, Reading, ShutReason, WallTime,
     testing::ManualClock,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 const WINDOW: Duration = Duration::from_secs(8);
 const TICK: Duration = Duration::from_nanos(1);
@@ -88,6 +91,59 @@ fn an_extension_counts_from_when_the_renewal_was_sent_and_never_shortens() {
     assert_eq!(control.fence().remaining(), Duration::from_secs(5));
     control.extend(first, WINDOW).unwrap();
     assert_eq!(control.fence().remaining(), Duration::from_secs(5));
+    // Past the first window, by both clocks.
+    clock.advance(Duration::from_secs(4));
+    control.fence().check().unwrap();
+}
+
+/// A clock that lets somebody else act in the middle of one reading: after the time was taken,
+/// before it is handed to whoever asked.
+#[derive(Debug)]
+struct Interrupted {
+    clock: ManualClock,
+    next: Mutex<Option<Interruption>>,
+}
+
+#[derive(Debug)]
+struct Interruption {
+    fence: Fence,
+    advance: Duration,
+}
+
+impl Clock for Interrupted {
+    fn monotonic(&self) -> MonotonicTime {
+        self.reading().monotonic
+    }
+
+    fn wall(&self) -> WallTime {
+        self.reading().wall
+    }
+
+    fn reading(&self) -> Reading {
+        let taken = self.clock.reading();
+        let interruption = self.next.lock().unwrap().take();
+        if let Some(Interruption { fence, advance }) = interruption {
+            self.clock.advance(advance);
+            assert!(fence.check().is_err());
+        }
+        taken
+    }
+}
+
+/// The owner looks right before the deadline, is paused, and somebody else finds the fence past it:
+/// that latches, and the owner's extension comes too late.
+#[test]
+fn an_extension_loses_against_a_check_that_found_it_past() {
+    let clock = ManualClock::new();
+    let interrupted = Arc::new(Interrupted { clock: clock.clone(), next: Mutex::new(None) });
+    let mut control = FenceControl::new(Epoch::MIN, interrupted.clone());
+    control.open(clock.reading(), WINDOW).unwrap();
+    clock.advance(WINDOW - TICK);
+    let sent = clock.reading();
+    let fence = control.fence();
+    *interrupted.next.lock().unwrap() = Some(Interruption { fence: fence.clone(), advance: TICK });
+    assert_eq!(reason(control.extend(sent, WINDOW)), ShutReason::Expired);
+    assert_eq!(reason(fence.check()), ShutReason::Expired);
 }
 
 #[test]
@@ -156,27 +212,33 @@ fn no_thread_sees_it_open_after_another_saw_it_shut() {
         let mut control = FenceControl::new(Epoch::MIN, Arc::new(clock.clone()));
         control.open(clock.reading(), Duration::from_micros(50)).unwrap();
         let (fence, shut) = (control.fence(), AtomicBool::new(false));
+        // Set once the owner has stopped extending and the last deadline has passed.
+        let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..200 {
                     clock.advance(Duration::from_micros(1));
+                    // It fails once a check found the fence past its deadline.
+                    let _ = control.extend(clock.reading(), Duration::from_micros(2));
+                    clock.advance(Duration::from_micros(u64::from(round % 3 == 0)));
                 }
                 clock.advance(Duration::from_secs(1));
-            });
-            scope.spawn(|| {
-                while control.extend(clock.reading(), Duration::from_micros(50)).is_ok() {
-                    std::hint::spin_loop();
-                }
+                over.store(true, Ordering::SeqCst);
             });
             for _ in 0..2 {
                 scope.spawn(|| {
                     loop {
-                        let known_shut = shut.load(Ordering::SeqCst);
+                        let (is_over, known_shut) =
+                            (over.load(Ordering::SeqCst), shut.load(Ordering::SeqCst));
                         if fence.check().is_err() {
                             shut.store(true, Ordering::SeqCst);
+                        } else {
+                            assert!(!known_shut, "open again in round {round}");
+                            assert!(!is_over, "never shut in round {round}");
+                        }
+                        if is_over {
                             break;
                         }
-                        assert!(!known_shut, "open again in round {round}");
                     }
                 });
             }
