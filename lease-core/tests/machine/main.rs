@@ -1,4 +1,14 @@
 //! The state machine, driven by hand and in small worlds.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may, as tests do")]
+
+mod confirm;
+mod doubt;
+mod epochs;
+mod release;
+mod renewal;
+mod rig;
 mod rules;
+mod sightings;
+mod takeover;
 mod world;

@@ -100,7 +100,13 @@ pub(crate) struct Node<R: Rules> {
 }
 
 #[derive(Clone, Copy)]
-struct Counting(u128);
+pub(crate) struct Counting(u128);
+
+impl From<u128> for Counting {
+    fn from(last: u128) -> Self {
+        Self(last)
+    }
+}
 
 impl Entropy for Counting {
     fn nonce(&mut self) -> Nonce {
