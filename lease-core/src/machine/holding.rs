@@ -46,6 +46,7 @@ pub(super) struct Holding {
     pub(super) resolve: Option<Resolve>,
     pub(super) stage: Stage,
     pub(super) held_back_until: Option<MonotonicTime>,
+    /// When the takeover is abandoned: unless it is confirmed, and then unless it is recorded.
     budget_until: MonotonicTime,
     pub(super) sign: bool,
     predecessor: Predecessor,
@@ -130,12 +131,15 @@ impl Holding {
         if let Some(ended) = self.release_enter(core, now.monotonic) {
             return Some(ended);
         }
-        let is_unconfirmed =
-            matches!(self.stage, Stage::TakingOver { confirmed: false } | Stage::Opening(_));
-        if is_unconfirmed && self.budget_until <= now.monotonic {
-            return self.abandon(core, AbandonReason::BudgetSpent, now.monotonic);
+        let overran = match &self.stage {
+            Stage::TakingOver { confirmed: false } => AbandonReason::BudgetSpent,
+            Stage::Opening(_) => AbandonReason::History,
+            Stage::Active | Stage::Releasing(_) | Stage::TakingOver { .. } => return None,
+        };
+        match self.budget_until <= now.monotonic {
+            true => self.abandon(core, overran, now.monotonic),
+            false => None,
         }
-        None
     }
 
     pub(super) fn action<R: Rules>(
@@ -147,7 +151,7 @@ impl Holding {
         if self.stage == (Stage::TakingOver { confirmed: true })
             && !self.is_held_back(now.monotonic)
         {
-            self.open_once_recorded(core);
+            self.open_once_recorded(core, now.monotonic);
             return None;
         }
         if let Some(action) = self.resolve_action(core, now.monotonic) {
@@ -382,10 +386,14 @@ impl Holding {
         }
     }
 
-    fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>) {
+    fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
         let note = Note { opened: Some(self.epoch), ..Note::default() };
         match core.persist(note) {
-            Some(id) if R::HISTORY_BEFORE_OPENING => self.stage = Stage::Opening(id),
+            Some(id) if R::HISTORY_BEFORE_OPENING => {
+                self.stage = Stage::Opening(id);
+                // The application has kept its budget. A disk that hangs must not keep the lease.
+                self.budget_until = now + core.config.timing.ttl();
+            }
             _ => self.open(core),
         }
     }

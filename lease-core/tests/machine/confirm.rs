@@ -205,6 +205,28 @@ fn a_history_that_cannot_be_written_abandons_the_takeover() {
 }
 
 #[test]
+fn a_hold_back_longer_than_the_budget_does_not_spend_it() {
+    let config = but(|it| (it.has_history, it.takeover_budget) = (true, secs(5)));
+    let mut rig = Rig::new(config, Past::default());
+    rig.read("read", Sighting::Missing);
+    rig.undisturbed_until(10.0);
+    rig.expect(&["taking over e1 held back", "active e1"]);
+}
+
+#[test]
+fn a_history_that_never_answers_is_given_up_after_t() {
+    let mut rig = taking_over(but(|it| it.has_history = true));
+    rig.history_hangs = true;
+    rig.undisturbed_until(12.0);
+    rig.with(|machine, now| machine.confirm(now));
+    rig.undisturbed_until(21.999);
+    assert_eq!(rig.role(), Role::TakingOver);
+    rig.history_hangs = false;
+    rig.undisturbed_until(22.0);
+    rig.expect(&["ended e8: Abandoned(History)"]);
+}
+
+#[test]
 fn an_opening_that_was_given_up_is_not_opened_by_the_history() {
     let config = but(|it| it.has_history = true);
     let mut rig = taking_over(config);
