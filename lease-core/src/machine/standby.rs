@@ -25,13 +25,23 @@ pub(super) struct Standby {
     attempt: Option<Attempt>,
     /// Acquisitions that may have landed, or may land yet.
     doubts: Vec<Acquisition>,
-    /// An acquisition failed: nothing is taken before another read, and O starts with it.
-    recheck: bool,
+    recheck: Recheck,
     floor: Floor,
     /// A tenure that ended because somebody else wrote: the next read tells who.
     obituary: Option<Epoch>,
     /// The number space is exhausted; tried again then.
     not_before: Option<MonotonicTime>,
+}
+
+/// What a failed acquisition asks of the next read, before which nothing is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+enum Recheck {
+    #[default]
+    No,
+    /// What was seen may well be there still, and then the wait for it is over.
+    Read,
+    /// Something else was there: what is seen now counts from now.
+    Restart,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -79,7 +89,7 @@ impl Standby {
             told: None,
             attempt: None,
             doubts: Vec::new(),
-            recheck: false,
+            recheck: Recheck::No,
             floor: Floor::Ask(None),
             obituary,
             not_before: None,
@@ -167,10 +177,14 @@ impl Standby {
     ) -> Option<Transition> {
         let Attempt { acquisition, .. } = self.attempt.take_if(|attempt| attempt.id == id)?;
         let soon = now + core.config.timing.retry();
+        self.recheck = Recheck::Read;
         match result {
             Ok(version) => return Some(Self::taken(core, acquisition, version, now)),
             Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
-            Err(StoreErrorKind::Precondition) => self.poll = Poll::Due(now),
+            Err(StoreErrorKind::Precondition) => {
+                self.recheck = Recheck::Restart;
+                self.poll = Poll::Due(now);
+            }
             Err(StoreErrorKind::Contended) => self.poll = Poll::Due(soon),
             Err(error @ StoreErrorKind::Unavailable) => {
                 core.failed(Attempted::Acquisition, error);
@@ -182,7 +196,6 @@ impl Standby {
                 self.poll = Poll::Due(soon);
             }
         }
-        self.recheck = true;
         None
     }
 
@@ -248,8 +261,7 @@ impl Standby {
         if !core.wanted || core.stopping {
             return Plan::Nothing;
         }
-        let Some(seen) = self.seen.as_ref().filter(|_| self.attempt.is_none() && !self.recheck)
-        else {
+        let Some(seen) = self.seen.as_ref().filter(|_| self.is_settled()) else {
             return wait(WaitReason::Store, None);
         };
         let opening = seen.opening(core, now);
@@ -277,6 +289,11 @@ impl Standby {
             return wait(WaitReason::EpochFloor, until);
         }
         Plan::Take { hold_back: opening.hold_back, predecessor: opening.predecessor }
+    }
+
+    /// No acquisition is on its way, and a read came after the last.
+    fn is_settled(&self) -> bool {
+        self.attempt.is_none() && self.recheck == Recheck::No
     }
 
     fn ask_floor<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) -> Option<Action> {
@@ -343,7 +360,7 @@ impl Standby {
     ) -> Option<Transition> {
         self.learn(core, &shown, now);
         let lineage_before = self.seen.as_ref().map(|seen| seen.lineage(core));
-        let restart = std::mem::take(&mut self.recheck);
+        let restart = std::mem::take(&mut self.recheck) == Recheck::Restart;
         let mut seen = Seen::update(self.seen.take(), core, shown, restart, now);
         if !R::SEEN_FROM_THE_ANSWER && seen.started_at() == now {
             seen = seen.since(sent);
@@ -431,7 +448,7 @@ impl Standby {
             self.doubts.remove(0);
         }
         self.doubts.push(acquisition);
-        self.recheck = true;
+        self.recheck = Recheck::Read;
     }
 
     fn read_failed<R: Rules>(

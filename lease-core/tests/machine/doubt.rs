@@ -20,7 +20,6 @@ fn case_01_a_conflict_on_a_create_is_no_lost_race() {
     rig.at(0.199);
     assert!(rig.waiting().is_empty());
     rig.at(0.2).read("read", Sighting::Missing);
-    rig.at(0.4);
     rig.written("create e1 s1", "v1");
     rig.expect(&["taking over e1 held back"]);
 }
@@ -293,7 +292,6 @@ fn the_number_of_an_acquisition_in_doubt_is_not_used_again() {
     rig.read("read", Sighting::Missing);
     rig.fails("create e1 s1", InDoubt);
     rig.at(0.2).read("read", Sighting::Missing);
-    rig.at(0.4);
     rig.take("create e2 s1");
 }
 

@@ -9,7 +9,7 @@ use lease_core::{
     auth::Verdict,
     machine::{Event, Facts, LeaseSeen, Past, Reply, Role, Sighting, WaitReason},
     store::{
-        StoreErrorKind::{InDoubt, Precondition, Unavailable, Unsupported},
+        StoreErrorKind::{Contended, InDoubt, Precondition, Unavailable, Unsupported},
         Version,
     },
 };
@@ -212,6 +212,24 @@ fn a_refused_takeover_reads_at_once_and_waits_anew() {
     rig.fails("replace v1 e8 s1", Precondition);
     rig.read("read unless v1", held("b", 7, 2, "v2"));
     assert_eq!(taken_at(&mut rig, 25.0), Some(20.0));
+}
+
+#[test]
+fn a_takeover_that_was_not_refused_is_tried_again_without_another_wait() {
+    let outcomes = [
+        (Contended, "replace v1 e8 s1"),
+        (Unavailable, "replace v1 e8 s1"),
+        (InDoubt, "replace v1 e9 s1"),
+    ];
+    for (error, next) in outcomes {
+        let mut rig = Rig::watching(plain(), 7);
+        rig.unchanged_until(10.0);
+        rig.fails("replace v1 e8 s1", error);
+        rig.at(10.199);
+        assert!(rig.waiting().is_empty());
+        rig.at(10.2).read("read unless v1", Sighting::NotModified);
+        assert_eq!(rig.waiting_since(), [(next.to_owned(), 10.2)], "{error:?}");
+    }
 }
 
 #[test]
