@@ -210,6 +210,25 @@ fn a_release_is_not_trusted_without_evidence() {
 }
 
 #[test]
+fn a_release_that_came_back_is_not_trusted() {
+    let mut rig = taken_after(held("b", 7, 1, "v1"), released(7, "v2"));
+    // Somebody took it, and then the release was put back.
+    rig.fails("replace v2 e8 s1", Precondition);
+    rig.read("read unless v2", Sighting::NotModified);
+    rig.undisturbed_until(2.3);
+    rig.expect(&["taking over e8 held back"]);
+}
+
+#[test]
+fn a_release_stays_trusted_over_a_takeover_that_was_not_refused() {
+    let mut rig = taken_after(held("b", 7, 1, "v1"), released(7, "v2"));
+    rig.fails("replace v2 e8 s1", Unavailable);
+    rig.at(2.2).read("read unless v2", Sighting::NotModified);
+    rig.undisturbed_until(2.2);
+    rig.expect(&["taking over e8", "active e8"]);
+}
+
+#[test]
 fn a_release_that_is_old_by_the_stores_clock_is_trusted() {
     let mut rig = Rig::standby();
     rig.read("read", aged(released(7, "v1"), 10));
