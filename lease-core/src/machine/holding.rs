@@ -343,11 +343,29 @@ impl Holding {
         Transition::End { obituary: Some(self.epoch) }
     }
 
+    /// Ends the tenure without a write of its own.
+    pub(super) fn drop_tenure<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        work_failed: bool,
+        now: MonotonicTime,
+    ) -> Transition {
+        let reason = match &self.stage {
+            _ if work_failed => EndReason::WorkFailed,
+            Stage::Releasing(releasing) => releasing.unanswered(),
+            _ => EndReason::Dropped,
+        };
+        self.end(core, reason, now)
+    }
+
+    /// However a release fares, whoever abandoned or released gives others the first turn.
     fn keep_out<R: Rules>(&self, core: &mut Core<R>, reason: &EndReason, now: MonotonicTime) {
         let timing = &core.config.timing;
-        let abandoned = matches!(reason, EndReason::Abandoned(_));
-        let released = matches!(self.stage, Stage::Releasing(_));
-        core.keep_out = if abandoned {
+        let (released, abandoning) = match &self.stage {
+            Stage::Releasing(releasing) => (true, releasing.is_abandoning()),
+            _ => (false, false),
+        };
+        core.keep_out = if abandoning || matches!(reason, EndReason::Abandoned(_)) {
             Some(KeepOut { until: now + timing.ttl(), after_abandon: true })
         } else if released && core.config.keep_out_after_release {
             Some(KeepOut { until: now + timing.renew() * 2, after_abandon: false })

@@ -39,7 +39,12 @@ enum Step {
 }
 
 impl Releasing {
-    /// What is told if the deadline comes first.
+    /// It is given back because the takeover was abandoned.
+    pub(super) fn is_abandoning(&self) -> bool {
+        matches!(self.reason, EndReason::Abandoned(_))
+    }
+
+    /// What is told if the tenure ends before the store's answer.
     pub(super) fn unanswered(&self) -> EndReason {
         match (&self.reason, &self.step) {
             (EndReason::Released, Step::Sent { .. }) => EndReason::ReleaseInDoubt,

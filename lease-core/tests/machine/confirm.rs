@@ -64,6 +64,25 @@ fn whoever_abandons_releases_and_keeps_out_for_t() {
 }
 
 #[test]
+fn whoever_abandons_keeps_out_for_t_however_the_release_fares() {
+    for how in 0..3 {
+        let mut rig = taking_over(plain());
+        rig.with(|machine, now| machine.abandon(AbandonReason::Application, now));
+        let release = rig.take("release v2 e8 s2");
+        match how {
+            0 => rig.answer(&release, Reply::Failed(Precondition)),
+            1 => rig.with(|machine, now| machine.drop_tenure(false, now)),
+            _ => rig.with(|machine, now| machine.drop_tenure(true, now)),
+        }
+        rig.read("read", released(9, "v3"));
+        rig.unchanged_until(19.999);
+        assert!(rig.waiting().is_empty(), "{how}: {:?}", rig.waiting());
+        rig.at(20.0);
+        rig.take("replace v3 e10 s1");
+    }
+}
+
+#[test]
 fn an_open_fence_is_not_abandoned() {
     let mut rig = Rig::active();
     rig.with(|machine, now| machine.abandon(AbandonReason::Application, now));

@@ -123,6 +123,15 @@ fn a_release_in_doubt_is_left_alone() {
 }
 
 #[test]
+fn a_tenure_dropped_while_its_release_is_in_flight_is_a_release_in_doubt() {
+    let mut rig = Rig::active();
+    rig.with(|machine, now| machine.release(now));
+    rig.take("release v1 e1 s2");
+    rig.with(|machine, now| machine.drop_tenure(false, now));
+    rig.expect(&["ended e1: ReleaseInDoubt"]);
+}
+
+#[test]
 fn a_release_that_was_certainly_not_written_is_tried_again() {
     let mut rig = Rig::active();
     rig.at(1.0).with(|machine, now| machine.release(now));
