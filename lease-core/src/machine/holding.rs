@@ -220,6 +220,9 @@ impl Holding {
         let write = self.flights.swap_remove(at).write;
         let soon = now.monotonic + core.config.timing.retry();
         match result {
+            // It may be one's own release that stands in its way: that one's answer tells.
+            Err(StoreErrorKind::Precondition | StoreErrorKind::Contended)
+                if self.is_release_sent() => {}
             Ok(version) => {
                 let proves = match R::VALID_FROM_SENDING {
                     true => write,

@@ -132,6 +132,11 @@ impl Holding {
         !self.flights.is_empty() && now < self.renew_at
     }
 
+    /// A release was sent and is not answered.
+    pub(super) fn is_release_sent(&self) -> bool {
+        matches!(&self.stage, Stage::Releasing(Releasing { step: Step::Sent { .. }, .. }))
+    }
+
     /// A renewal of this tenure turned out to have landed: a release that was sent before is dead.
     pub(super) fn release_again<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
         if let Stage::Releasing(releasing) = &mut self.stage

@@ -109,6 +109,37 @@ fn a_renewal_that_lands_beside_a_release_sends_the_release_again() {
 }
 
 #[test]
+fn a_renewal_that_fails_beside_a_release_tells_nothing() {
+    for error in [Precondition, Contended] {
+        let mut rig = Rig::active();
+        rig.at(2.0);
+        let renewal = rig.take("replace v1 e1 s2");
+        rig.at(3.0).with(|machine, now| machine.release(now));
+        rig.at(4.0);
+        let release = rig.take("release v1 e1 s3");
+        // The release has landed; its answer is the slower one.
+        rig.answer(&renewal, Reply::Failed(error));
+        rig.expect(&[]);
+        rig.answer(&release, Reply::Written(Version::new("v2")));
+        rig.expect(&["ended e1: Released"]);
+    }
+}
+
+#[test]
+fn a_release_refused_after_every_renewal_was_is_lost() {
+    let mut rig = Rig::active();
+    rig.at(2.0);
+    let renewal = rig.take("replace v1 e1 s2");
+    rig.at(3.0).with(|machine, now| machine.release(now));
+    rig.at(4.0);
+    let release = rig.take("release v1 e1 s3");
+    rig.answer(&renewal, Reply::Failed(Precondition));
+    rig.answer(&release, Reply::Failed(Precondition));
+    rig.read("read", held("b", 2, 1, "v2"));
+    rig.expect(&["ended e1: taken over by b e2"]);
+}
+
+#[test]
 fn a_release_in_doubt_is_left_alone() {
     let mut rig = Rig::active();
     rig.at(1.0).with(|machine, now| machine.release(now));
