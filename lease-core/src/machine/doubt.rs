@@ -163,6 +163,12 @@ impl Holding {
         self.flights.iter().map(|Flight { write, .. }| write).chain(&self.doubts)
     }
 
+    /// The last certain version is gone: a write was refused, and the read that tells whether that
+    /// was over a write of one's own is still to come.
+    pub(super) fn is_refused(&self) -> bool {
+        self.resolve.as_ref().is_some_and(|resolve| !resolve.may_be_unchanged)
+    }
+
     /// Whether the tenure is being given back.
     pub(super) fn is_releasing(&self) -> bool {
         matches!(self.stage, Stage::Releasing(_))

@@ -231,6 +231,9 @@ impl Holding {
                 self.landed(core, proves, version, now.monotonic);
             }
             Err(StoreErrorKind::Precondition) => return self.refused(core, now.monotonic),
+            Err(StoreErrorKind::Contended) if self.is_refused() => {
+                return self.refused(core, now.monotonic);
+            }
             Err(StoreErrorKind::Contended) => self.resolve_from(core, now.monotonic, true),
             Err(StoreErrorKind::Unsupported) => {
                 return Some(self.end(core, EndReason::StoreRefused, now.monotonic));
@@ -238,6 +241,9 @@ impl Holding {
             Err(error @ StoreErrorKind::Unavailable) => {
                 core.failed(Attempted::Renewal, error);
                 self.renew_at = soon;
+                if self.is_refused() && !self.is_in_doubt() {
+                    return Some(self.lost(core, now.monotonic));
+                }
             }
             Err(error @ (StoreErrorKind::InDoubt | StoreErrorKind::Corrupt)) => {
                 core.failed(Attempted::Renewal, error);
@@ -317,11 +323,16 @@ impl Holding {
         core: &mut Core<R>,
         now: MonotonicTime,
     ) -> Option<Transition> {
-        if self.flights.is_empty() && self.doubts.is_empty() {
+        if !self.is_in_doubt() {
             return Some(self.lost(core, now));
         }
         self.resolve_from(core, now, false);
         None
+    }
+
+    /// Some write of one's own may have landed, or may land yet.
+    fn is_in_doubt(&self) -> bool {
+        !self.flights.is_empty() || !self.doubts.is_empty()
     }
 
     /// The tenure ends; why is known.

@@ -164,6 +164,38 @@ fn once_every_renewal_in_flight_is_refused_it_is_lost_without_a_read() {
 }
 
 #[test]
+fn a_refusal_is_a_loss_once_nothing_else_can_have_landed() {
+    for error in [Contended, Unavailable] {
+        let mut rig = Rig::active();
+        rig.at(2.0);
+        let first = rig.take("replace v1 e1 s2");
+        rig.at(4.0);
+        let second = rig.take("replace v1 e1 s3");
+        rig.answer(&first, Reply::Failed(Precondition));
+        assert_eq!(rig.role(), Role::Active, "the second may be what landed");
+        rig.answer(&second, Reply::Failed(error));
+        assert_eq!(rig.role(), Role::Standby, "{error:?}");
+        assert!(!rig.is_open());
+    }
+}
+
+#[test]
+fn a_refusal_is_not_softened_by_a_later_conflict() {
+    let mut rig = Rig::active();
+    rig.at(2.0);
+    rig.fails("replace v1 e1 s2", InDoubt);
+    rig.at(2.2);
+    let second = rig.take("replace v1 e1 s3");
+    rig.at(4.2);
+    let third = rig.take("replace v1 e1 s4");
+    rig.answer(&second, Reply::Failed(Precondition));
+    rig.answer(&third, Reply::Failed(Contended));
+    // The last certain version would be a reason to try again after a conflict alone.
+    rig.read("read", held(ME, 1, 1, "v1"));
+    rig.expect(&["ended e1: Lost"]);
+}
+
+#[test]
 fn an_adopted_write_settles_every_doubt() {
     let mut rig = Rig::active();
     rig.at(2.0);
