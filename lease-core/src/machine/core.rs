@@ -162,10 +162,19 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// An authenticated lease was seen or written: from now on unsigned ones are refused.
+    /// Something authenticated was seen or written: from now on unsigned ones are refused.
     pub(super) fn learn_authenticated(&mut self) {
         if self.config.has_secret && self.known.learn_authenticated() {
             self.persist_marks(true, None);
+        }
+    }
+
+    /// What authenticated snapshots prove. That there are any is as good as an authenticated lease.
+    pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {
+        self.known.learn_floor(floor);
+        if floor.is_some() {
+            self.known.learn_of_others();
+            self.learn_authenticated();
         }
     }
 

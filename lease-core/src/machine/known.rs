@@ -32,7 +32,8 @@ pub(super) struct Known<R> {
     written: VecDeque<Nonce>,
     /// The nonces of the releases that this instance wrote and that history or memory shows.
     released: Option<Nonce>,
-    /// Nothing of the cluster was ever seen or written, by this process or in its history.
+    /// Nothing of the cluster was ever seen or written: not by this process, nor in its history, nor
+    /// among the cluster's snapshots.
     untouched: bool,
     rules: PhantomData<R>,
 }
@@ -89,9 +90,14 @@ impl<R: Rules> Known<R> {
         self.tried = self.tried.max(Some(epoch));
     }
 
+    /// Notes that somebody has written the lease, or a snapshot of the cluster.
+    pub(super) fn learn_of_others(&mut self) {
+        self.untouched = false;
+    }
+
     /// Notes that something stands under the key that cannot be believed.
     pub(super) fn learn_unacceptable(&mut self, facts: Option<&Facts>) {
-        self.untouched = false;
+        self.learn_of_others();
         if !R::UNACCEPTABLE_EPOCHS_ARE_IGNORED
             && let Some(facts) = facts
         {

@@ -183,6 +183,7 @@ impl Standby {
             Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
             Err(StoreErrorKind::Precondition) => {
                 self.recheck = Recheck::Restart;
+                core.known.learn_of_others();
                 self.poll = Poll::Due(now);
             }
             Err(StoreErrorKind::Contended) => self.poll = Poll::Due(soon),
@@ -211,7 +212,7 @@ impl Standby {
         }
         self.floor = match told {
             Ok(floor) => {
-                core.known.learn_floor(floor);
+                core.learn_floor(floor);
                 Floor::Told
             }
             Err(error) => {

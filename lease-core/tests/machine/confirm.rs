@@ -198,6 +198,26 @@ fn a_new_cluster_opens_at_once_only_with_an_empty_history() {
 }
 
 #[test]
+fn a_cluster_with_snapshots_or_another_creator_is_not_new() {
+    let immediate =
+        |floor| but(|it| (it.first_start, it.has_floor) = (FirstStart::Immediate, floor));
+    let mut rig = Rig::new(immediate(true), Past::default());
+    rig.read("read", Sighting::Missing);
+    let id = rig.floors.remove(0);
+    rig.with(|machine, now| machine.handle_floor(id, Ok(Some(nth(5))), now));
+    rig.written("create e6 s1", "v1");
+    rig.expect(&["taking over e6 held back"]);
+
+    // Another's create was first, and then it was deleted.
+    let mut rig = Rig::new(immediate(false), Past::default());
+    rig.read("read", Sighting::Missing);
+    rig.fails("create e1 s1", Precondition);
+    rig.read("read", Sighting::Missing);
+    rig.at(0.2).written("create e1 s1", "v1");
+    rig.expect(&["taking over e1 held back"]);
+}
+
+#[test]
 fn the_history_is_on_disk_before_the_fence_opens() {
     let config = but(|it| it.has_history = true);
     let mut rig = taking_over(config);
@@ -302,6 +322,20 @@ fn unsigned_records_are_trusted_on_first_use_only() {
     rig.read("read", held("mallory", 900, 1, "v1"));
     rig.unchanged_until(10.0);
     assert!(!rig.take("replace v1 e1 s1").draft().sign);
+}
+
+#[test]
+fn snapshots_that_prove_an_epoch_end_the_trust_on_first_use() {
+    let config = but(|it| (it.has_secret, it.has_floor, it.has_history) = (true, true, true));
+    for (floor, is_trusted) in [(None, true), (Some(nth(5)), false)] {
+        let mut rig = Rig::watching(config.clone(), 7);
+        let id = rig.floors.remove(0);
+        rig.with(|machine, now| machine.handle_floor(id, Ok(floor), now));
+        rig.unchanged_until(10.0);
+        assert_eq!(rig.take("replace v1 e8 s1").draft().sign, is_trusted);
+        let is_noted = rig.noted.iter().any(|note| note.seen_authenticated);
+        assert_eq!(is_noted, !is_trusted);
+    }
 }
 
 #[test]
