@@ -123,8 +123,10 @@ impl Standby {
         if let Some(action) = self.ask_floor(core, now.monotonic) {
             return Some(action);
         }
-        if let Plan::Take { hold_back, predecessor } = self.plan(core, now.monotonic) {
-            return self.take(core, now, entropy, hold_back, predecessor);
+        if let Plan::Take { hold_back, predecessor } = self.plan(core, now.monotonic)
+            && let Some(action) = self.take(core, now, entropy, hold_back, predecessor)
+        {
+            return Some(action);
         }
         match self.poll {
             Poll::Due(due) if due <= now.monotonic && self.attempt.is_none() => {

@@ -6,7 +6,7 @@ use crate::{
 };
 use lease_core::{
     auth::Verdict,
-    machine::{Config, EpochOrigin, Event, Past, Role, Sighting, WaitReason},
+    machine::{Action, Config, EpochOrigin, Event, Past, Request, Role, Sighting, WaitReason},
     store::StoreErrorKind,
 };
 
@@ -112,6 +112,17 @@ fn case_48_the_number_in_what_cannot_be_believed_does_not_count() {
         rig.unchanged_until(10.0);
         rig.take("replace v1 e1 s1");
     }
+}
+
+#[test]
+fn a_poll_that_is_due_goes_out_although_no_epoch_is_left() {
+    let mut rig = Rig::watching(plain(), u64::MAX);
+    rig.unchanged_until(9.9);
+    // Takeover and poll are due at the same moment.
+    rig.clock.advance_to(rig.time(10.0));
+    let now = fencing::Clock::reading(&rig.clock);
+    let action = rig.machine.poll_action(now, &mut crate::world::Counting::from(99));
+    assert!(matches!(action, Some(Action::Send(_, Request::Read { .. }))), "{action:?}");
 }
 
 #[test]
