@@ -37,7 +37,7 @@ pub(super) struct Holding {
     pub(super) seq: u64,
     /// When the last write that is known to have landed was sent: the tenure is proved from here.
     pub(super) proven: Reading,
-    /// Renewals that were sent and not answered.
+    /// Renewals that were sent and not answered, in that order.
     pub(super) flights: Vec<Flight>,
     /// Renewals whose outcome is not known and will not be told.
     pub(super) doubts: Vec<OwnWrite>,
@@ -217,8 +217,13 @@ impl Holding {
         let Some(at) = self.flights.iter().position(|flight| flight.id == id) else {
             return self.release_written(core, id, result, now.monotonic);
         };
-        let write = self.flights.swap_remove(at).write;
-        let soon = now.monotonic + core.config.timing.retry();
+        let write = self.flights.remove(at).write;
+        // The next try is due soon, unless a later one is on its way: that one has its own budget.
+        let is_last = at == self.flights.len();
+        let again_at = match is_last {
+            true => now.monotonic + core.config.timing.retry(),
+            false => self.renew_at,
+        };
         match result {
             // It may be one's own release that stands in its way: that one's answer tells.
             Err(StoreErrorKind::Precondition | StoreErrorKind::Contended)
@@ -240,7 +245,7 @@ impl Holding {
             }
             Err(error @ StoreErrorKind::Unavailable) => {
                 core.failed(Attempted::Renewal, error);
-                self.renew_at = soon;
+                self.renew_at = again_at;
                 if self.is_refused() && !self.is_in_doubt() {
                     return Some(self.lost(core, now.monotonic));
                 }
@@ -248,7 +253,7 @@ impl Holding {
             Err(error @ (StoreErrorKind::InDoubt | StoreErrorKind::Corrupt)) => {
                 core.failed(Attempted::Renewal, error);
                 self.doubts.push(write);
-                self.renew_at = soon;
+                self.renew_at = again_at;
             }
         }
         None

@@ -165,6 +165,23 @@ fn a_renewal_that_failed_is_tried_again_after_a_tenth_of_r() {
 }
 
 #[test]
+fn an_old_renewal_that_fails_late_calls_for_no_third_beside_the_second() {
+    for error in [StoreErrorKind::InDoubt, StoreErrorKind::Unavailable] {
+        let mut rig = Rig::active();
+        rig.at(2.0);
+        let first = rig.take("replace v1 e1 s2");
+        rig.at(4.0);
+        let second = rig.take("replace v1 e1 s3");
+        rig.answer(&first, Reply::Failed(error));
+        rig.at(5.8);
+        assert!(rig.waiting().is_empty(), "the second is within its budget");
+        rig.answer(&second, Reply::Failed(error));
+        rig.at(6.0);
+        rig.take("replace v1 e1 s4");
+    }
+}
+
+#[test]
 fn an_answer_after_the_budget_counts_with_its_own_time_of_sending() {
     let mut rig = Rig::active();
     rig.at(2.0);
