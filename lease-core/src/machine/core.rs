@@ -104,6 +104,11 @@ impl<R: Rules> Core<R> {
         self.unwritten.largest_ttl = self.unwritten.largest_ttl.max(ttl);
     }
 
+    /// Marks that are not certainly on disk.
+    pub(super) fn unwritten_marks(&self) -> Note {
+        self.unwritten.clone()
+    }
+
     pub(super) fn next_action(&mut self, now: MonotonicTime) -> Option<Action> {
         let is_due = self.write_again.is_none_or(|again| again <= now);
         if self.unwritten != Note::default() && self.writing.is_none() && is_due {

@@ -424,7 +424,8 @@ impl Holding {
     }
 
     fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
-        let note = Note { opened: Some(self.epoch), ..Note::default() };
+        // Marks that are not on disk yet go along: the fence opens after all of it.
+        let note = Note { opened: Some(self.epoch), ..core.unwritten_marks() };
         match core.persist(note) {
             Some(id) if R::HISTORY_BEFORE_OPENING => {
                 self.stage = Stage::Opening(id);

@@ -244,6 +244,21 @@ fn a_history_that_cannot_be_written_abandons_the_takeover() {
 }
 
 #[test]
+fn marks_are_on_disk_before_the_fence_opens() {
+    let mut rig =
+        Rig::new(but(|it| (it.has_secret, it.has_history) = (true, true)), Past::default());
+    rig.confirms = false;
+    rig.history_works = false;
+    rig.read("read", authentic(7, "v1"));
+    rig.unchanged_until(10.0);
+    rig.written("replace v1 e8 s1", "v2");
+    rig.history_works = true;
+    rig.with(|machine, now| machine.confirm(now));
+    let opening = rig.noted.iter().find(|note| note.opened.is_some()).unwrap();
+    assert!(opening.seen_authenticated, "no note of it was written before: {:?}", rig.noted);
+}
+
+#[test]
 fn a_hold_back_longer_than_the_budget_does_not_spend_it() {
     let config = but(|it| (it.has_history, it.takeover_budget) = (true, secs(5)));
     let mut rig = Rig::new(config, Past::default());
