@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     auth::Verdict,
-    key::InstanceId,
     record::{Nonce, SnapshotMark},
     store::StoreErrorKind,
 };
@@ -213,19 +212,31 @@ pub(super) struct OwnWrite {
     pub(super) epoch: Epoch,
     pub(super) seq: u64,
     pub(super) nonce: Nonce,
+    pub(super) signed: bool,
     /// When it was sent: what it proves, it proves from here.
     pub(super) sent: Reading,
 }
 
 impl OwnWrite {
     pub(super) fn of(draft: &Draft, sent: Reading) -> Self {
-        Self { epoch: draft.epoch, seq: draft.seq, nonce: draft.nonce, sent }
+        let Draft { epoch, seq, nonce, sign: signed, .. } = *draft;
+        Self { epoch, seq, nonce, signed, sent }
     }
 
     /// Whether these facts are of this very write. The nonce makes it a fact: two clones of one
-    /// instance can write equal bytes otherwise.
-    pub(super) fn is_shown_by<R: Rules>(&self, own: &InstanceId, facts: &Facts) -> bool {
-        facts.holder.as_ref() == Some(own)
+    /// instance can write equal bytes otherwise. What was changed since has another verdict.
+    pub(super) fn is_shown_by<R: Rules>(
+        &self,
+        config: &Config,
+        verdict: Verdict,
+        facts: &Facts,
+    ) -> bool {
+        let written_as = match config.has_secret && self.signed {
+            true => Verdict::Authentic,
+            false => Verdict::Unsigned,
+        };
+        verdict == written_as
+            && facts.holder.as_ref() == Some(&config.instance)
             && facts.epoch == self.epoch
             && facts.seq == self.seq
             && (facts.nonce == Some(self.nonce) || !R::NONCE_DECIDES)

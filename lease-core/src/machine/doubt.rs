@@ -132,9 +132,9 @@ impl Holding {
             return Some(self.end(core, EndReason::Deleted, now));
         };
         core.learn_sighting(verdict, facts.as_deref(), now);
-        let own = core.config.instance.clone();
         let shown = facts.as_ref().and_then(|facts| {
-            self.own_writes().find(|write| write.is_shown_by::<R>(&own, facts)).cloned()
+            let mut own_writes = self.own_writes();
+            own_writes.find(|it| it.is_shown_by::<R>(&core.config, verdict, facts)).cloned()
         });
         if let Some(write) = shown {
             let proves = if R::ADOPTED_WITH_ITS_OWN_SENDING {

@@ -308,7 +308,7 @@ impl Holding {
         self.doubts.clear();
         self.version = version;
         self.renew_at = now.max(write.sent.monotonic + core.config.timing.renew());
-        if self.sign {
+        if write.signed {
             core.learn_authenticated();
         }
         if write.sent.monotonic > self.proven.monotonic {

@@ -418,10 +418,9 @@ impl Standby {
         if !core.wanted || core.stopping || core.kept_out(now).is_some() {
             return None;
         }
-        let (version, facts) = (seen.version()?, seen.facts()?);
-        let found = self.doubts.iter().position(|doubt| {
-            seen.verdict().is_some() && doubt.write.is_shown_by::<R>(&core.config.instance, facts)
-        })?;
+        let (version, verdict, facts) = (seen.version()?, seen.verdict()?, seen.facts()?);
+        let is_shown = |it: &Acquisition| it.write.is_shown_by::<R>(&core.config, verdict, facts);
+        let found = self.doubts.iter().position(is_shown)?;
         let acquisition = self.doubts.swap_remove(found);
         Some(Self::taken(core, acquisition, version.clone(), now))
     }

@@ -1,10 +1,11 @@
 //! Doubt: what became of a write whose answer never came, or said that it was not done (protocol, 3).
 
 use crate::{
-    rig::{ME, Rig, plain},
-    sightings::{garbage, held},
+    rig::{ME, Rig, but, plain},
+    sightings::{garbage, held, judged},
 };
 use lease_core::{
+    auth::Verdict,
     machine::{Past, Reply, Role, Sighting},
     store::{
         StoreErrorKind::{Contended, InDoubt, Precondition, Unavailable},
@@ -336,4 +337,38 @@ fn case_49_what_a_clone_wrote_is_not_ones_own() {
     rig.at(10.2).read("read unless v1", held(ME, 8, 1, "v2"));
     rig.expect(&["identity shared e8"]);
     assert_eq!(rig.role(), Role::Standby);
+}
+
+#[test]
+fn a_copy_of_an_own_write_that_cannot_be_believed_is_not_adopted() {
+    for (verdict, role) in [
+        (Verdict::Authentic, Role::Active),
+        (Verdict::Forged, Role::Standby),
+        // Its mac was taken off.
+        (Verdict::Unsigned, Role::Standby),
+    ] {
+        let mut rig = Rig::active_with(but(|it| it.has_secret = true));
+        rig.at(2.0);
+        let first = rig.fails("replace v1 e1 s2", InDoubt);
+        rig.at(2.2).fails("replace v1 e1 s3", Precondition);
+        rig.read("read", judged(first.landed("v2"), verdict));
+        assert_eq!(rig.role(), role, "{verdict:?}");
+    }
+}
+
+#[test]
+fn an_own_write_that_was_not_signed_is_adopted_as_such() {
+    let mut past = Past::default();
+    past.seen_authenticated = true;
+    let mut rig = Rig::new(but(|it| it.has_secret = true), past);
+    rig.confirms = false;
+    rig.read("read", held("mallory", 7, 1, "v1"));
+    rig.unchanged_until(10.0);
+    rig.written("replace v1 e1 s1", "v2");
+    rig.at(12.0);
+    let first = rig.fails("replace v2 e1 s2", InDoubt);
+    rig.at(12.2).fails("replace v2 e1 s3", Precondition);
+    rig.read("read", first.landed("v3"));
+    assert_eq!(rig.role(), Role::TakingOver);
+    assert_eq!(rig.deadline(), Some(20.0));
 }
