@@ -400,7 +400,7 @@ impl Holding {
         entropy: &mut dyn Entropy,
     ) -> Action {
         let draft = self.draft(true, now, entropy.nonce());
-        core.known.wrote(draft.nonce);
+        core.known.wrote(draft.epoch, draft.nonce);
         let id = core.next_id();
         self.flights.push(Flight { id, write: OwnWrite::of(&draft, now) });
         let left = self.deadline(core) - now.monotonic;

@@ -112,7 +112,7 @@ impl Holding {
             && !is_renewing
         {
             let nonce = entropy.nonce();
-            core.known.wrote(nonce);
+            core.known.wrote(self.epoch, nonce);
             core.known.released_with(nonce);
             let note = Note { release: Some(nonce), ..Note::default() };
             releasing.step = match core.persist(note) {

@@ -338,7 +338,7 @@ impl Standby {
             sign: predecessor.is_trusted(),
             last_snapshot: seen.last_snapshot(core),
         };
-        core.known.wrote(draft.nonce);
+        core.known.wrote(draft.epoch, draft.nonce);
         let id = core.next_id();
         let acquisition = Acquisition {
             write: OwnWrite::of(&draft, now),
@@ -395,7 +395,7 @@ impl Standby {
         let is_left_behind = is_first && core.known.is_from_own_past(facts);
         if is_new
             && facts.holder.as_ref() == Some(&core.config.instance)
-            && !core.known.is_own_write(facts)
+            && !core.known.may_be_own_write(facts)
             && !is_left_behind
         {
             core.emit(Event::IdentityShared { epoch: facts.epoch });

@@ -267,6 +267,23 @@ fn what_an_earlier_process_of_this_instance_left_behind_is_no_clone() {
 }
 
 #[test]
+fn an_own_write_of_long_ago_is_no_other_instance() {
+    let mut rig = Rig::active();
+    rig.at(2.0);
+    let first = rig.fails("replace v1 e1 s2", InDoubt);
+    for seq in 3..=31 {
+        rig.at(rig.now() + 0.2).fails(&format!("replace v1 e1 s{seq}"), InDoubt);
+    }
+    rig.at(8.0).expect(&["ended e1: Expired"]);
+    // The first of thirty had landed.
+    rig.read("read", first.landed("v2"));
+    rig.expect(&[]);
+    // A clone is ahead of it.
+    rig.at(10.0).read("read unless v2", held(ME, 2, 1, "v3"));
+    rig.expect(&["identity shared e2"]);
+}
+
+#[test]
 fn nobody_takes_what_nobody_wants() {
     let mut rig = Rig::watching(plain(), 7);
     rig.with(|machine, now| machine.want(false, now));
