@@ -29,8 +29,8 @@ pub(super) struct Standby {
     floor: Floor,
     /// A tenure that ended because somebody else wrote: the next read tells who.
     obituary: Option<Epoch>,
-    /// The number space is exhausted; tried again then.
-    not_before: Option<MonotonicTime>,
+    /// No acquisition before then: the number space is exhausted, or one was refused for no reason.
+    pause: Option<Waiting>,
 }
 
 /// What a failed acquisition asks of the next read, before which nothing is taken.
@@ -92,7 +92,7 @@ impl Standby {
             recheck: Recheck::No,
             floor: Floor::Ask(None),
             obituary,
-            not_before: None,
+            pause: None,
         }
     }
 
@@ -278,8 +278,8 @@ impl Standby {
         if opening.due > now {
             return wait(opening.waiting_for, Some(opening.due));
         }
-        if let Some(not_before) = self.not_before.filter(|not_before| now < *not_before) {
-            return wait(WaitReason::EpochFloor, Some(not_before));
+        if let Some(pause) = self.pause.filter(|pause| Some(now) < pause.until) {
+            return Plan::Wait(pause);
         }
         if R::BLIND_GAP_RESTARTS && !seen.is_fresh(core, now) {
             return wait(WaitReason::Store, None);
@@ -320,7 +320,8 @@ impl Standby {
     ) -> Option<Action> {
         let Ok(epoch) = core.known.next_epoch(&core.config, now.wall) else {
             core.emit(Event::EpochsExhausted);
-            self.not_before = Some(now.monotonic + core.config.timing.ttl());
+            let until = Some(now.monotonic + core.config.timing.ttl());
+            self.pause = Some(Waiting { reason: WaitReason::EpochFloor, until });
             return None;
         };
         if let Poll::Sent { id, .. } = self.poll {
@@ -362,6 +363,7 @@ impl Standby {
         now: MonotonicTime,
     ) -> Option<Transition> {
         self.learn(core, &shown, now);
+        let version_before = self.seen.as_ref().map(|seen| seen.version().cloned());
         let lineage_before = self.seen.as_ref().map(|seen| seen.lineage(core));
         let restart = std::mem::take(&mut self.recheck) == Recheck::Restart;
         let mut seen = Seen::update(self.seen.take(), core, shown, restart, now);
@@ -370,6 +372,11 @@ impl Standby {
         }
         if lineage_before.is_some_and(|before| before != seen.lineage(core)) {
             self.floor = Floor::Ask(None);
+        }
+        if restart && version_before.is_some_and(|version| version.as_ref() == seen.version()) {
+            // It came back, or the store is at odds with itself: no loop at the store's own speed.
+            let until = Some(now + core.config.timing.retry());
+            self.pause = Some(Waiting { reason: WaitReason::Store, until });
         }
         let summary = seen.summary(core);
         self.tell_end(core, &summary);

@@ -2,7 +2,7 @@
 
 use crate::{
     rig::{ME, Rig, but, plain},
-    sightings::{found, garbage, held, judged, nth, secs, seen},
+    sightings::{aged, found, garbage, held, judged, nth, released, secs, seen},
     world::{id, timing},
 };
 use lease_core::{
@@ -230,6 +230,25 @@ fn a_takeover_that_was_not_refused_is_tried_again_without_another_wait() {
         rig.at(10.2).read("read unless v1", Sighting::NotModified);
         assert_eq!(rig.waiting_since(), [(next.to_owned(), 10.2)], "{error:?}");
     }
+}
+
+#[test]
+fn a_takeover_that_was_refused_for_no_reason_is_tried_again_after_a_pause() {
+    // A store that says "exists" to a create and "missing" to a read: no loop at its speed.
+    let mut rig = Rig::standby();
+    rig.read("read", Sighting::Missing);
+    for turn in 1..=3 {
+        let at = 0.2 * f64::from(turn);
+        rig.fails("create e1 s1", Precondition);
+        rig.read("read", Sighting::Missing);
+        rig.at(at - 0.001);
+        assert!(rig.waiting().is_empty());
+        rig.at(at);
+    }
+    // What is new needs none.
+    rig.fails("create e1 s1", Precondition);
+    rig.read("read", aged(released(7, "v1"), 10));
+    rig.take("replace v1 e8 s1");
 }
 
 #[test]
