@@ -370,10 +370,13 @@ impl Standby {
         if !R::SEEN_FROM_THE_ANSWER && seen.started_at() == now {
             seen = seen.since(sent);
         }
-        if lineage_before.is_some_and(|before| before != seen.lineage(core)) {
+        let came_back = version_before.is_some_and(|version| version.as_ref() == seen.version())
+            && seen.started_at() == now;
+        if came_back || lineage_before.is_some_and(|before| before != seen.lineage(core)) {
+            // Others may have held the lease meanwhile, and written snapshots.
             self.floor = Floor::Ask(None);
         }
-        if restart && version_before.is_some_and(|version| version.as_ref() == seen.version()) {
+        if restart && came_back {
             // It came back, or the store is at odds with itself: no loop at the store's own speed.
             let until = Some(now + core.config.timing.retry());
             self.pause = Some(Waiting { reason: WaitReason::Store, until });

@@ -96,6 +96,22 @@ fn the_floor_is_asked_again_after_a_change_of_epoch_or_a_deletion() {
 }
 
 #[test]
+fn the_floor_is_asked_again_when_a_version_came_back() {
+    // Unseen for more than 2R.
+    let mut rig = Rig::watching(with_floor(), 7);
+    tell_floor(&mut rig, Ok(None));
+    rig.at(9.0);
+    let read = rig.waiting().remove(0);
+    rig.read(&read, Sighting::NotModified);
+    tell_floor(&mut rig, Ok(Some(20)));
+    // A takeover of it was refused.
+    rig.unchanged_until(19.0);
+    rig.fails("replace v1 e21 s1", StoreErrorKind::Precondition);
+    rig.read("read unless v1", Sighting::NotModified);
+    assert_eq!(rig.floors.len(), 1);
+}
+
+#[test]
 fn the_own_last_epoch_counts_also_after_the_record_has_gone() {
     let mut rig = Rig::active();
     rig.at(2.0).fails("replace v1 e1 s2", StoreErrorKind::Precondition);
