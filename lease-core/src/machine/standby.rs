@@ -411,7 +411,12 @@ impl Standby {
             core.emit(Event::IdentityShared { epoch: facts.epoch });
         }
         let own = core.config.timing.ttl();
-        if is_new && facts.ttl != own {
+        let is_told = self
+            .seen
+            .as_ref()
+            .and_then(Seen::facts)
+            .is_some_and(|before| (before.epoch, before.ttl) == (facts.epoch, facts.ttl));
+        if !is_told && facts.ttl != own {
             core.emit(Event::TtlDiffers { own, seen: facts.ttl });
         }
     }

@@ -124,6 +124,13 @@ fn case_28_a_standby_waits_for_the_larger_ttl_of_the_record() {
     rig.read("read", with_ttl(30, 7, "v1"));
     rig.expect(&["ttl 30s"]);
     assert_eq!(taken_at(&mut rig, 31.0), Some(30.0));
+    // It is told once for each tenure, not at each renewal.
+    let mut rig = Rig::standby();
+    rig.read("read", with_ttl(30, 7, "v1"));
+    rig.at(2.0).read("read unless v1", with_ttl(30, 7, "v2"));
+    rig.expect(&["ttl 30s"]);
+    rig.at(4.0).read("read unless v2", with_ttl(30, 8, "v3"));
+    rig.expect(&["ttl 30s"]);
 }
 
 #[test]
