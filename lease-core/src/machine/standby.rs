@@ -436,6 +436,10 @@ impl Standby {
         let (version, verdict, facts) = (seen.version()?, seen.verdict()?, seen.facts()?);
         let is_shown = |it: &Acquisition| it.write.is_shown_by::<R>(&core.config, verdict, facts);
         let found = self.doubts.iter().position(is_shown)?;
+        if core.known.highest_epoch() > Some(facts.epoch) {
+            // Somebody held the lease since: it was deleted, and this landed late.
+            return None;
+        }
         let acquisition = self.doubts.swap_remove(found);
         Some(Self::taken(core, acquisition, version.clone(), now))
     }

@@ -121,6 +121,20 @@ fn the_own_last_epoch_counts_also_after_the_record_has_gone() {
 }
 
 #[test]
+fn an_acquisition_in_doubt_below_an_epoch_seen_since_is_not_adopted() {
+    let mut rig = Rig::standby();
+    rig.read("read", Sighting::Missing);
+    let create = rig.fails("create e1 s1", StoreErrorKind::InDoubt);
+    // Another holds it, it is deleted by hand, and only now the create lands.
+    rig.at(0.2).read("read", held("b", 5, 1, "v5"));
+    rig.at(2.2).read("read unless v5", create.landed("v1"));
+    rig.expect(&[]);
+    assert_eq!(rig.role(), Role::Standby);
+    rig.unchanged_until(12.2);
+    rig.take("replace v1 e6 s1");
+}
+
+#[test]
 fn case_48_the_number_in_what_cannot_be_believed_does_not_count() {
     for epoch in [u64::MAX, 1 << 60] {
         let mut rig = Rig::standby();
