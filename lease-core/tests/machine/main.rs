@@ -5,6 +5,8 @@
 mod confirm;
 mod doubt;
 mod epochs;
+mod parts;
+mod random;
 mod release;
 mod renewal;
 mod rig;
