@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     auth::Verdict,
-    key::InstanceId,
     record::{Nonce, SnapshotMark},
     store::StoreErrorKind,
 };
@@ -104,6 +103,11 @@ impl<R: Rules> Core<R> {
         self.unwritten.largest_ttl = self.unwritten.largest_ttl.max(ttl);
     }
 
+    /// Marks that are not certainly on disk.
+    pub(super) fn unwritten_marks(&self) -> Note {
+        self.unwritten.clone()
+    }
+
     pub(super) fn next_action(&mut self, now: MonotonicTime) -> Option<Action> {
         let is_due = self.write_again.is_none_or(|again| again <= now);
         if self.unwritten != Note::default() && self.writing.is_none() && is_due {
@@ -162,10 +166,19 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// An authenticated lease was seen or written: from now on unsigned ones are refused.
+    /// Something authenticated was seen or written: from now on unsigned ones are refused.
     pub(super) fn learn_authenticated(&mut self) {
         if self.config.has_secret && self.known.learn_authenticated() {
             self.persist_marks(true, None);
+        }
+    }
+
+    /// What authenticated snapshots prove. That there are any is as good as an authenticated lease.
+    pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {
+        self.known.learn_floor(floor);
+        if floor.is_some() {
+            self.known.learn_of_others();
+            self.learn_authenticated();
         }
     }
 
@@ -199,19 +212,31 @@ pub(super) struct OwnWrite {
     pub(super) epoch: Epoch,
     pub(super) seq: u64,
     pub(super) nonce: Nonce,
+    pub(super) signed: bool,
     /// When it was sent: what it proves, it proves from here.
     pub(super) sent: Reading,
 }
 
 impl OwnWrite {
     pub(super) fn of(draft: &Draft, sent: Reading) -> Self {
-        Self { epoch: draft.epoch, seq: draft.seq, nonce: draft.nonce, sent }
+        let Draft { epoch, seq, nonce, sign: signed, .. } = *draft;
+        Self { epoch, seq, nonce, signed, sent }
     }
 
     /// Whether these facts are of this very write. The nonce makes it a fact: two clones of one
-    /// instance can write equal bytes otherwise.
-    pub(super) fn is_shown_by<R: Rules>(&self, own: &InstanceId, facts: &Facts) -> bool {
-        facts.holder.as_ref() == Some(own)
+    /// instance can write equal bytes otherwise. What was changed since has another verdict.
+    pub(super) fn is_shown_by<R: Rules>(
+        &self,
+        config: &Config,
+        verdict: Verdict,
+        facts: &Facts,
+    ) -> bool {
+        let written_as = match config.has_secret && self.signed {
+            true => Verdict::Authentic,
+            false => Verdict::Unsigned,
+        };
+        verdict == written_as
+            && facts.holder.as_ref() == Some(&config.instance)
             && facts.epoch == self.epoch
             && facts.seq == self.seq
             && (facts.nonce == Some(self.nonce) || !R::NONCE_DECIDES)

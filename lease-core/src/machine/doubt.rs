@@ -132,9 +132,9 @@ impl Holding {
             return Some(self.end(core, EndReason::Deleted, now));
         };
         core.learn_sighting(verdict, facts.as_deref(), now);
-        let own = core.config.instance.clone();
         let shown = facts.as_ref().and_then(|facts| {
-            self.own_writes().find(|write| write.is_shown_by::<R>(&own, facts)).cloned()
+            let mut own_writes = self.own_writes();
+            own_writes.find(|it| it.is_shown_by::<R>(&core.config, verdict, facts)).cloned()
         });
         if let Some(write) = shown {
             let proves = if R::ADOPTED_WITH_ITS_OWN_SENDING {
@@ -161,6 +161,12 @@ impl Holding {
     /// The writes of this tenure that may have landed, or may land yet.
     fn own_writes(&self) -> impl Iterator<Item = &OwnWrite> {
         self.flights.iter().map(|Flight { write, .. }| write).chain(&self.doubts)
+    }
+
+    /// The last certain version is gone: a write was refused, and the read that tells whether that
+    /// was over a write of one's own is still to come.
+    pub(super) fn is_refused(&self) -> bool {
+        self.resolve.as_ref().is_some_and(|resolve| !resolve.may_be_unchanged)
     }
 
     /// Whether the tenure is being given back.

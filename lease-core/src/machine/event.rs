@@ -58,7 +58,8 @@ pub enum Event {
         /// The fence stays shut until then, whatever is confirmed.
         held_back_until: Option<MonotonicTime>,
     },
-    /// The record of another instance says a ttl that differs from one's own.
+    /// The record of another instance says a ttl that differs from one's own. Told once for each
+    /// tenure.
     TtlDiffers {
         /// One's own.
         own: Duration,

@@ -37,7 +37,7 @@ pub(super) struct Holding {
     pub(super) seq: u64,
     /// When the last write that is known to have landed was sent: the tenure is proved from here.
     pub(super) proven: Reading,
-    /// Renewals that were sent and not answered.
+    /// Renewals that were sent and not answered, in that order.
     pub(super) flights: Vec<Flight>,
     /// Renewals whose outcome is not known and will not be told.
     pub(super) doubts: Vec<OwnWrite>,
@@ -46,6 +46,7 @@ pub(super) struct Holding {
     pub(super) resolve: Option<Resolve>,
     pub(super) stage: Stage,
     pub(super) held_back_until: Option<MonotonicTime>,
+    /// When the takeover is abandoned: unless it is confirmed, and then unless it is recorded.
     budget_until: MonotonicTime,
     pub(super) sign: bool,
     predecessor: Predecessor,
@@ -130,12 +131,15 @@ impl Holding {
         if let Some(ended) = self.release_enter(core, now.monotonic) {
             return Some(ended);
         }
-        let is_unconfirmed =
-            matches!(self.stage, Stage::TakingOver { confirmed: false } | Stage::Opening(_));
-        if is_unconfirmed && self.budget_until <= now.monotonic {
-            return self.abandon(core, AbandonReason::BudgetSpent, now.monotonic);
+        let overran = match &self.stage {
+            Stage::TakingOver { confirmed: false } => AbandonReason::BudgetSpent,
+            Stage::Opening(_) => AbandonReason::History,
+            Stage::Active | Stage::Releasing(_) | Stage::TakingOver { .. } => return None,
+        };
+        match self.budget_until <= now.monotonic {
+            true => self.abandon(core, overran, now.monotonic),
+            false => None,
         }
-        None
     }
 
     pub(super) fn action<R: Rules>(
@@ -147,7 +151,7 @@ impl Holding {
         if self.stage == (Stage::TakingOver { confirmed: true })
             && !self.is_held_back(now.monotonic)
         {
-            self.open_once_recorded(core);
+            self.open_once_recorded(core, now.monotonic);
             return None;
         }
         if let Some(action) = self.resolve_action(core, now.monotonic) {
@@ -213,9 +217,17 @@ impl Holding {
         let Some(at) = self.flights.iter().position(|flight| flight.id == id) else {
             return self.release_written(core, id, result, now.monotonic);
         };
-        let write = self.flights.swap_remove(at).write;
-        let soon = now.monotonic + core.config.timing.retry();
+        let write = self.flights.remove(at).write;
+        // The next try is due soon, unless a later one is on its way: that one has its own budget.
+        let is_last = at == self.flights.len();
+        let again_at = match is_last {
+            true => now.monotonic + core.config.timing.retry(),
+            false => self.renew_at,
+        };
         match result {
+            // It may be one's own release that stands in its way: that one's answer tells.
+            Err(StoreErrorKind::Precondition | StoreErrorKind::Contended)
+                if self.is_release_sent() => {}
             Ok(version) => {
                 let proves = match R::VALID_FROM_SENDING {
                     true => write,
@@ -224,18 +236,24 @@ impl Holding {
                 self.landed(core, proves, version, now.monotonic);
             }
             Err(StoreErrorKind::Precondition) => return self.refused(core, now.monotonic),
+            Err(StoreErrorKind::Contended) if self.is_refused() => {
+                return self.refused(core, now.monotonic);
+            }
             Err(StoreErrorKind::Contended) => self.resolve_from(core, now.monotonic, true),
             Err(StoreErrorKind::Unsupported) => {
                 return Some(self.end(core, EndReason::StoreRefused, now.monotonic));
             }
             Err(error @ StoreErrorKind::Unavailable) => {
                 core.failed(Attempted::Renewal, error);
-                self.renew_at = soon;
+                self.renew_at = again_at;
+                if self.is_refused() && !self.is_in_doubt() {
+                    return Some(self.lost(core, now.monotonic));
+                }
             }
             Err(error @ (StoreErrorKind::InDoubt | StoreErrorKind::Corrupt)) => {
                 core.failed(Attempted::Renewal, error);
                 self.doubts.push(write);
-                self.renew_at = soon;
+                self.renew_at = again_at;
             }
         }
         None
@@ -290,7 +308,7 @@ impl Holding {
         self.doubts.clear();
         self.version = version;
         self.renew_at = now.max(write.sent.monotonic + core.config.timing.renew());
-        if self.sign {
+        if write.signed {
             core.learn_authenticated();
         }
         if write.sent.monotonic > self.proven.monotonic {
@@ -310,11 +328,16 @@ impl Holding {
         core: &mut Core<R>,
         now: MonotonicTime,
     ) -> Option<Transition> {
-        if self.flights.is_empty() && self.doubts.is_empty() {
+        if !self.is_in_doubt() {
             return Some(self.lost(core, now));
         }
         self.resolve_from(core, now, false);
         None
+    }
+
+    /// Some write of one's own may have landed, or may land yet.
+    fn is_in_doubt(&self) -> bool {
+        !self.flights.is_empty() || !self.doubts.is_empty()
     }
 
     /// The tenure ends; why is known.
@@ -339,11 +362,29 @@ impl Holding {
         Transition::End { obituary: Some(self.epoch) }
     }
 
+    /// Ends the tenure without a write of its own.
+    pub(super) fn drop_tenure<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        work_failed: bool,
+        now: MonotonicTime,
+    ) -> Transition {
+        let reason = match &self.stage {
+            _ if work_failed => EndReason::WorkFailed,
+            Stage::Releasing(releasing) => releasing.unanswered(),
+            _ => EndReason::Dropped,
+        };
+        self.end(core, reason, now)
+    }
+
+    /// However a release fares, whoever abandoned or released gives others the first turn.
     fn keep_out<R: Rules>(&self, core: &mut Core<R>, reason: &EndReason, now: MonotonicTime) {
         let timing = &core.config.timing;
-        let abandoned = matches!(reason, EndReason::Abandoned(_));
-        let released = matches!(self.stage, Stage::Releasing(_));
-        core.keep_out = if abandoned {
+        let (released, abandoning) = match &self.stage {
+            Stage::Releasing(releasing) => (true, releasing.is_abandoning()),
+            _ => (false, false),
+        };
+        core.keep_out = if abandoning || matches!(reason, EndReason::Abandoned(_)) {
             Some(KeepOut { until: now + timing.ttl(), after_abandon: true })
         } else if released && core.config.keep_out_after_release {
             Some(KeepOut { until: now + timing.renew() * 2, after_abandon: false })
@@ -359,7 +400,7 @@ impl Holding {
         entropy: &mut dyn Entropy,
     ) -> Action {
         let draft = self.draft(true, now, entropy.nonce());
-        core.known.wrote(draft.nonce);
+        core.known.wrote(draft.epoch, draft.nonce);
         let id = core.next_id();
         self.flights.push(Flight { id, write: OwnWrite::of(&draft, now) });
         let left = self.deadline(core) - now.monotonic;
@@ -382,10 +423,15 @@ impl Holding {
         }
     }
 
-    fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>) {
-        let note = Note { opened: Some(self.epoch), ..Note::default() };
+    fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
+        // Marks that are not on disk yet go along: the fence opens after all of it.
+        let note = Note { opened: Some(self.epoch), ..core.unwritten_marks() };
         match core.persist(note) {
-            Some(id) if R::HISTORY_BEFORE_OPENING => self.stage = Stage::Opening(id),
+            Some(id) if R::HISTORY_BEFORE_OPENING => {
+                self.stage = Stage::Opening(id);
+                // The application has kept its budget. A disk that hangs must not keep the lease.
+                self.budget_until = now + core.config.timing.ttl();
+            }
             _ => self.open(core),
         }
     }

@@ -28,11 +28,14 @@ pub(super) struct Known<R> {
     seen_authenticated: bool,
     /// Ttls that acceptable records said, each with when that was last read.
     ttls: VecDeque<(Duration, MonotonicTime)>,
-    /// The nonces of the last writes of this process.
-    written: VecDeque<Nonce>,
+    /// The last writes of this process.
+    written: VecDeque<(Epoch, Nonce)>,
+    /// The highest epoch of a write that is not remembered any more.
+    forgotten: Option<Epoch>,
     /// The nonces of the releases that this instance wrote and that history or memory shows.
     released: Option<Nonce>,
-    /// Nothing of the cluster was ever seen or written, by this process or in its history.
+    /// Nothing of the cluster was ever seen or written: not by this process, nor in its history, nor
+    /// among the cluster's snapshots.
     untouched: bool,
     rules: PhantomData<R>,
 }
@@ -49,6 +52,7 @@ impl<R: Rules> Known<R> {
             seen_authenticated: past.seen_authenticated,
             ttls,
             written: VecDeque::new(),
+            forgotten: None,
             released: past.last_release,
             untouched: past.is_empty(),
             past,
@@ -89,9 +93,14 @@ impl<R: Rules> Known<R> {
         self.tried = self.tried.max(Some(epoch));
     }
 
+    /// Notes that somebody has written the lease, or a snapshot of the cluster.
+    pub(super) fn learn_of_others(&mut self) {
+        self.untouched = false;
+    }
+
     /// Notes that something stands under the key that cannot be believed.
     pub(super) fn learn_unacceptable(&mut self, facts: Option<&Facts>) {
-        self.untouched = false;
+        self.learn_of_others();
         if !R::UNACCEPTABLE_EPOCHS_ARE_IGNORED
             && let Some(facts) = facts
         {
@@ -157,16 +166,22 @@ impl<R: Rules> Known<R> {
         self.untouched
     }
 
-    pub(super) fn wrote(&mut self, nonce: Nonce) {
+    pub(super) fn wrote(&mut self, epoch: Epoch, nonce: Nonce) {
         if self.written.len() == REMEMBERED {
-            self.written.pop_front();
+            let oldest = self.written.pop_front();
+            self.forgotten = self.forgotten.max(oldest.map(|(epoch, _)| epoch));
         }
-        self.written.push_back(nonce);
+        self.written.push_back((epoch, nonce));
     }
 
-    /// Whether this process wrote the version that these facts are of.
+    /// Whether this process wrote the version that these facts are of, as far as it remembers.
     pub(super) fn is_own_write(&self, facts: &Facts) -> bool {
-        facts.nonce.is_some_and(|nonce| self.written.contains(&nonce))
+        facts.nonce.is_some_and(|nonce| self.written.contains(&(facts.epoch, nonce)))
+    }
+
+    /// Whether it wrote that version, or may have and has forgotten.
+    pub(super) fn may_be_own_write(&self, facts: &Facts) -> bool {
+        self.is_own_write(facts) || Some(facts.epoch) <= self.forgotten
     }
 
     /// Whether an own id on this record is what an earlier process of this instance left behind.

@@ -240,8 +240,9 @@ impl<R: Rules> Machine<R> {
     /// Ends the tenure without a write; the lease lapses by itself. `work_failed`: because the work
     /// it was held for panicked or overran.
     pub fn drop_tenure(&mut self, work_failed: bool, now: Reading) {
-        let reason = if work_failed { EndReason::WorkFailed } else { EndReason::Dropped };
-        self.with_holding(now, |holding, core| Some(holding.end(core, reason, now.monotonic)));
+        self.with_holding(now, |holding, core| {
+            Some(holding.drop_tenure(core, work_failed, now.monotonic))
+        });
     }
 
     /// Ends everything: a lease that is held is given back first (or, held back, left to expire).

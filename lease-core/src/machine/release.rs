@@ -39,7 +39,12 @@ enum Step {
 }
 
 impl Releasing {
-    /// What is told if the deadline comes first.
+    /// It is given back because the takeover was abandoned.
+    pub(super) fn is_abandoning(&self) -> bool {
+        matches!(self.reason, EndReason::Abandoned(_))
+    }
+
+    /// What is told if the tenure ends before the store's answer.
     pub(super) fn unanswered(&self) -> EndReason {
         match (&self.reason, &self.step) {
             (EndReason::Released, Step::Sent { .. }) => EndReason::ReleaseInDoubt,
@@ -107,7 +112,7 @@ impl Holding {
             && !is_renewing
         {
             let nonce = entropy.nonce();
-            core.known.wrote(nonce);
+            core.known.wrote(self.epoch, nonce);
             core.known.released_with(nonce);
             let note = Note { release: Some(nonce), ..Note::default() };
             releasing.step = match core.persist(note) {
@@ -125,6 +130,11 @@ impl Holding {
     /// A renewal within its budget may well be answered: a release beside it would be refused.
     fn is_renewing(&self, now: MonotonicTime) -> bool {
         !self.flights.is_empty() && now < self.renew_at
+    }
+
+    /// A release was sent and is not answered.
+    pub(super) fn is_release_sent(&self) -> bool {
+        matches!(&self.stage, Stage::Releasing(Releasing { step: Step::Sent { .. }, .. }))
     }
 
     /// A renewal of this tenure turned out to have landed: a release that was sent before is dead.

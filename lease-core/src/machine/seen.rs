@@ -97,7 +97,8 @@ impl Seen {
             Shown::Missing => What::Missing,
             Shown::Lease { version, verdict, facts, age } => {
                 let lease = Lease { version, verdict, facts, age, trusted_release: false };
-                let trusted_release = lease.is_trusted_release(core, before.as_ref(), now);
+                let unbroken = before.as_ref().filter(|_| !restart);
+                let trusted_release = lease.is_trusted_release(core, unbroken, now);
                 What::Lease(Lease { trusted_release, ..lease })
             }
         };
@@ -290,7 +291,8 @@ impl Lease {
     }
 
     /// Whether something shows that this release is the latest word on the lease: otherwise it may
-    /// be an old record that was put back while somebody else holds the lease.
+    /// be an old record that was put back while somebody else holds the lease. `before`: what was
+    /// seen before, unless it is known that something else was there in between.
     fn is_trusted_release<R: Rules>(
         &self,
         core: &Core<R>,

@@ -30,13 +30,23 @@ pub(super) struct Standby {
     attempt: Option<Attempt>,
     /// Acquisitions that may have landed, or may land yet.
     doubts: Vec<Acquisition>,
-    /// An acquisition failed: nothing is taken before another read, and O starts with it.
-    recheck: bool,
+    recheck: Recheck,
     floor: Floor,
     /// A tenure that ended because somebody else wrote: the next read tells who.
     obituary: Option<Epoch>,
-    /// The number space is exhausted; tried again then.
-    not_before: Option<MonotonicTime>,
+    /// No acquisition before then: the number space is exhausted, or one was refused for no reason.
+    pause: Option<Waiting>,
+}
+
+/// What a failed acquisition asks of the next read, before which nothing is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+enum Recheck {
+    #[default]
+    No,
+    /// What was seen may well be there still, and then the wait for it is over.
+    Read,
+    /// Something else was there: what is seen now counts from now.
+    Restart,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -85,10 +95,10 @@ impl Standby {
             told: None,
             attempt: None,
             doubts: Vec::new(),
-            recheck: false,
+            recheck: Recheck::No,
             floor: Floor::Ask(None),
             obituary,
-            not_before: None,
+            pause: None,
         }
     }
 
@@ -119,8 +129,10 @@ impl Standby {
         if let Some(action) = self.ask_floor(core, now.monotonic) {
             return Some(action);
         }
-        if let Plan::Take { hold_back, predecessor } = self.plan(core, now.monotonic) {
-            return self.take(core, now, entropy, hold_back, predecessor);
+        if let Plan::Take { hold_back, predecessor } = self.plan(core, now.monotonic)
+            && let Some(action) = self.take(core, now, entropy, hold_back, predecessor)
+        {
+            return Some(action);
         }
         match self.poll {
             Poll::Due(due) if due <= now.monotonic && self.attempt.is_none() => {
@@ -203,10 +215,15 @@ impl Standby {
     ) -> Option<Transition> {
         let Attempt { acquisition, .. } = self.attempt.take_if(|attempt| attempt.id == id)?;
         let soon = now + core.config.timing.retry();
+        self.recheck = Recheck::Read;
         match result {
             Ok(version) => return Some(Self::taken(core, acquisition, version, now)),
             Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
-            Err(StoreErrorKind::Precondition) => self.poll = Poll::Due(now),
+            Err(StoreErrorKind::Precondition) => {
+                self.recheck = Recheck::Restart;
+                core.known.learn_of_others();
+                self.poll = Poll::Due(now);
+            }
             Err(StoreErrorKind::Contended) => self.poll = Poll::Due(soon),
             Err(error @ StoreErrorKind::Unavailable) => {
                 core.failed(Attempted::Acquisition, error);
@@ -218,7 +235,6 @@ impl Standby {
                 self.poll = Poll::Due(soon);
             }
         }
-        self.recheck = true;
         None
     }
 
@@ -234,7 +250,7 @@ impl Standby {
         }
         self.floor = match told {
             Ok(floor) => {
-                core.known.learn_floor(floor);
+                core.learn_floor(floor);
                 Floor::Told
             }
             Err(error) => {
@@ -284,8 +300,7 @@ impl Standby {
         if !core.wanted || core.stopping {
             return Plan::Nothing;
         }
-        let Some(seen) = self.seen.as_ref().filter(|_| self.attempt.is_none() && !self.recheck)
-        else {
+        let Some(seen) = self.seen.as_ref().filter(|_| self.is_settled()) else {
             return wait(WaitReason::Store, None);
         };
         let opening = seen.opening(core, now);
@@ -299,8 +314,8 @@ impl Standby {
         if opening.due > now {
             return wait(opening.waiting_for, Some(opening.due));
         }
-        if let Some(not_before) = self.not_before.filter(|not_before| now < *not_before) {
-            return wait(WaitReason::EpochFloor, Some(not_before));
+        if let Some(pause) = self.pause.filter(|pause| Some(now) < pause.until) {
+            return Plan::Wait(pause);
         }
         if R::BLIND_GAP_RESTARTS && !seen.is_fresh(core, now) {
             return wait(WaitReason::Store, None);
@@ -313,6 +328,11 @@ impl Standby {
             return wait(WaitReason::EpochFloor, until);
         }
         Plan::Take { hold_back: opening.hold_back, predecessor: opening.predecessor }
+    }
+
+    /// No acquisition is on its way, and a read came after the last.
+    fn is_settled(&self) -> bool {
+        self.attempt.is_none() && self.recheck == Recheck::No
     }
 
     fn ask_floor<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) -> Option<Action> {
@@ -336,7 +356,8 @@ impl Standby {
     ) -> Option<Action> {
         let Ok(epoch) = core.known.next_epoch(&core.config, now.wall) else {
             core.emit(Event::EpochsExhausted);
-            self.not_before = Some(now.monotonic + core.config.timing.ttl());
+            let until = Some(now.monotonic + core.config.timing.ttl());
+            self.pause = Some(Waiting { reason: WaitReason::EpochFloor, until });
             return None;
         };
         if let Poll::Sent { id, .. } = self.poll {
@@ -354,7 +375,7 @@ impl Standby {
             sign: predecessor.is_trusted(),
             last_snapshot: seen.last_snapshot(core),
         };
-        core.known.wrote(draft.nonce);
+        core.known.wrote(draft.epoch, draft.nonce);
         let id = core.next_id();
         let acquisition = Acquisition {
             write: OwnWrite::of(&draft, now),
@@ -378,14 +399,23 @@ impl Standby {
         now: MonotonicTime,
     ) -> Option<Transition> {
         self.learn(core, &shown, now);
+        let version_before = self.seen.as_ref().map(|seen| seen.version().cloned());
         let lineage_before = self.seen.as_ref().map(|seen| seen.lineage(core));
-        let restart = std::mem::take(&mut self.recheck);
+        let restart = std::mem::take(&mut self.recheck) == Recheck::Restart;
         let mut seen = Seen::update(self.seen.take(), core, shown, restart, now);
         if !R::SEEN_FROM_THE_ANSWER && seen.started_at() == now {
             seen = seen.since(sent);
         }
-        if lineage_before.is_some_and(|before| before != seen.lineage(core)) {
+        let came_back = version_before.is_some_and(|version| version.as_ref() == seen.version())
+            && seen.started_at() == now;
+        if came_back || lineage_before.is_some_and(|before| before != seen.lineage(core)) {
+            // Others may have held the lease meanwhile, and written snapshots.
             self.floor = Floor::Ask(None);
+        }
+        if restart && came_back {
+            // It came back, or the store is at odds with itself: no loop at the store's own speed.
+            let until = Some(now + core.config.timing.retry());
+            self.pause = Some(Waiting { reason: WaitReason::Store, until });
         }
         let summary = seen.summary(core);
         self.tell_end(core, &summary);
@@ -411,13 +441,18 @@ impl Standby {
         let is_left_behind = is_first && core.known.is_from_own_past(facts);
         if is_new
             && facts.holder.as_ref() == Some(&core.config.instance)
-            && !core.known.is_own_write(facts)
+            && !core.known.may_be_own_write(facts)
             && !is_left_behind
         {
             core.emit(Event::IdentityShared { epoch: facts.epoch });
         }
         let own = core.config.timing.ttl();
-        if is_new && facts.ttl != own {
+        let is_told = self
+            .seen
+            .as_ref()
+            .and_then(Seen::facts)
+            .is_some_and(|before| (before.epoch, before.ttl) == (facts.epoch, facts.ttl));
+        if !is_told && facts.ttl != own {
             core.emit(Event::TtlDiffers { own, seen: facts.ttl });
         }
     }
@@ -434,10 +469,13 @@ impl Standby {
         if !core.wanted || core.stopping || core.kept_out(now).is_some() {
             return None;
         }
-        let (version, facts) = (seen.version()?, seen.facts()?);
-        let found = self.doubts.iter().position(|doubt| {
-            seen.verdict().is_some() && doubt.write.is_shown_by::<R>(&core.config.instance, facts)
-        })?;
+        let (version, verdict, facts) = (seen.version()?, seen.verdict()?, seen.facts()?);
+        let is_shown = |it: &Acquisition| it.write.is_shown_by::<R>(&core.config, verdict, facts);
+        let found = self.doubts.iter().position(is_shown)?;
+        if core.known.highest_epoch() > Some(facts.epoch) {
+            // Somebody held the lease since: it was deleted, and this landed late.
+            return None;
+        }
         let acquisition = self.doubts.swap_remove(found);
         Some(Self::taken(core, acquisition, version.clone(), now))
     }
@@ -467,7 +505,7 @@ impl Standby {
             self.doubts.remove(0);
         }
         self.doubts.push(acquisition);
-        self.recheck = true;
+        self.recheck = Recheck::Read;
     }
 
     fn read_failed<R: Rules>(

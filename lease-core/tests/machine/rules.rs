@@ -5,7 +5,10 @@ use crate::world::{
     Fate, Link, Object, World, active_alone, active_and_standby, config, epoch, id, secs, timing,
 };
 use fencing::Epoch;
-use lease_core::machine::{AbandonReason, EpochOrigin, Facts, Past, Protocol, Role, Rules};
+use lease_core::{
+    machine::{AbandonReason, EpochOrigin, Facts, Past, Protocol, Role, Rules},
+    store::StoreErrorKind::InDoubt,
+};
 
 /// The schedule passes with all rules, and fails without this one.
 macro_rules! rule {
@@ -184,7 +187,7 @@ fn the_first_of_many_landed<R: Rules>() -> Result<(), String> {
     renewed(&mut world)?;
     world.nodes[0].link.fate = Fate::AppliedInDoubt;
     renewed(&mut world)?;
-    world.nodes[0].link.fate = Fate::DroppedInDoubt;
+    world.nodes[0].link.fate = Fate::Told(InDoubt);
     on(&mut world, 4.0)?;
     // One is refused; a read shows the first.
     world.nodes[0].link = Link::default();
@@ -225,7 +228,7 @@ fn a_creator_gives_up<R: Rules>() -> Result<(), String> {
     on(&mut world, 4.0)?;
     world.nodes[0].link = LOST;
     world.nodes[1].confirms = false;
-    world.nodes[2].link.fate = Fate::DroppedInDoubt;
+    world.nodes[2].link.fate = Fate::Told(InDoubt);
     world.object = None;
     let limit = world.time.as_secs_f64() + 5.0;
     world.run_until(limit, |world| world.nodes[1].machine.role() == Role::TakingOver)?;

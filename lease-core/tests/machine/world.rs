@@ -3,86 +3,25 @@
 //! It is deterministic. Each node has its own clock (with its own rate), its own link to the store,
 //! and a real fence. After every tick the world looks at all fences: two open at once is an overlap.
 
+pub(crate) use crate::parts::{
+    Counting, Fate, Link, Object, TICK, config, epoch, id, secs, timing,
+};
 use fencing::{Clock as _, Epoch, Fence, FenceControl, testing::ManualClock};
 use lease_core::{
-    auth::Verdict,
     key::InstanceId,
     machine::{
-        Action, Config, Draft, Entropy, Event, Facts, FenceOrder, Machine, Note, Past, Reply,
-        Request, RequestId, Role, Rules, Sighting,
+        Action, Config, Draft, Event, Facts, FenceOrder, Machine, Note, Past, Reply, Request,
+        RequestId, Role, Rules, Sighting,
     },
-    record::Nonce,
-    store::{StoreErrorKind, Version},
-    timing::Timing,
+    store::StoreErrorKind,
 };
 use std::{sync::Arc, time::Duration};
 
-pub(crate) const TICK: Duration = Duration::from_millis(5);
-
-pub(crate) fn secs(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds)
-}
-
-pub(crate) fn id(name: &str) -> InstanceId {
-    InstanceId::new(name).unwrap()
-}
-
-pub(crate) fn epoch(number: u64) -> Epoch {
-    Epoch::new(number).unwrap()
-}
-
-/// What the store holds: something with a verdict, and the facts if it can be read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Object {
-    pub(crate) verdict: Verdict,
-    pub(crate) facts: Option<Arc<Facts>>,
-}
-
-impl Object {
-    pub(crate) fn garbage() -> Self {
-        Self { verdict: Verdict::Unreadable, facts: None }
-    }
-
-    pub(crate) fn of(facts: Facts) -> Self {
-        Self { verdict: Verdict::Unsigned, facts: Some(Arc::new(facts)) }
-    }
-
-    pub(crate) fn forged(facts: Facts) -> Self {
-        Self { verdict: Verdict::Forged, facts: Some(Arc::new(facts)) }
-    }
-
-    /// Versions come from content, as on S3 and on a directory: what is put back has its old one.
-    fn version(&self) -> Version {
-        Version::new(format!("{self:?}"))
-    }
-}
-
-/// How a node's requests fare, looked at when one is sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    pub(crate) out: Duration,
-    pub(crate) back: Duration,
-    pub(crate) fate: Fate,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
-    Answered,
-    /// Never arrives, never answered.
-    Lost,
-    /// Never arrives; the sender is told that it is in doubt.
-    DroppedInDoubt,
-    /// A write arrives and acts, or does not; its sender is told that it is in doubt.
-    AppliedInDoubt,
-}
-
-impl Default for Link {
-    fn default() -> Self {
-        Self { out: TICK, back: TICK, fate: Fate::Answered }
-    }
-}
-
 pub(crate) struct Node<R: Rules> {
+    /// It does not run: its answers wait, its timers do not fire. Its clock goes on.
+    pub(crate) is_paused: bool,
+    /// How often it was started; answers to an earlier process are lost.
+    starts: u32,
     pub(crate) name: InstanceId,
     pub(crate) machine: Machine<R>,
     pub(crate) clock: ManualClock,
@@ -95,18 +34,8 @@ pub(crate) struct Node<R: Rules> {
     pub(crate) events: Vec<Event>,
     pub(crate) fence: Option<Fence>,
     control: Option<FenceControl>,
-    ttl: Duration,
+    config: Config,
     entropy: Counting,
-}
-
-#[derive(Clone, Copy)]
-struct Counting(u128);
-
-impl Entropy for Counting {
-    fn nonce(&mut self) -> Nonce {
-        self.0 += 1;
-        Nonce::from_bytes(self.0.to_be_bytes())
-    }
 }
 
 impl<R: Rules> Node<R> {
@@ -120,16 +49,17 @@ impl<R: Rules> Node<R> {
 
     fn is_due(&self) -> bool {
         let now = self.clock.reading();
-        self.machine.poll_timeout(now).is_some_and(|wake| wake <= now.monotonic)
+        !self.is_paused && self.machine.poll_timeout(now).is_some_and(|wake| wake <= now.monotonic)
     }
 }
 
 enum Message {
-    Arrives { node: usize, id: RequestId, request: Request, link: Link },
-    Answer { node: usize, id: RequestId, reply: Reply },
+    Arrives { node: usize, start: u32, id: RequestId, request: Request, link: Link },
+    Answer { node: usize, start: u32, id: RequestId, reply: Reply },
 }
 
 pub(crate) struct World<R: Rules> {
+    pub(crate) tick: Duration,
     pub(crate) time: Duration,
     pub(crate) nodes: Vec<Node<R>>,
     pub(crate) object: Option<Object>,
@@ -139,19 +69,10 @@ pub(crate) struct World<R: Rules> {
     pub(crate) writes: usize,
 }
 
-pub(crate) fn timing(ttl: f64, renew: f64) -> Timing {
-    Timing::short(secs(ttl), secs(renew)).unwrap()
-}
-
-pub(crate) fn config(name: &str, ttl: f64, renew: f64) -> Config {
-    let mut config = Config::new(id(name), timing(ttl, renew));
-    config.has_history = true;
-    config
-}
-
 impl<R: Rules> World<R> {
     pub(crate) fn new() -> Self {
         Self {
+            tick: TICK,
             time: Duration::ZERO,
             nodes: Vec::new(),
             object: None,
@@ -174,6 +95,8 @@ impl<R: Rules> World<R> {
         machine.want(true, clock.reading());
         let number = self.nodes.len();
         self.nodes.push(Node {
+            is_paused: false,
+            starts: 0,
             name: config.instance.clone(),
             machine,
             clock,
@@ -184,17 +107,30 @@ impl<R: Rules> World<R> {
             events: Vec::new(),
             fence: None,
             control: None,
-            ttl: config.timing.ttl(),
-            entropy: Counting((number as u128 + 1) << 64),
+            config,
+            entropy: Counting::from((number as u128 + 1) << 64),
         });
         self.settle(number);
         number
     }
 
+    /// The process of a node ends, and another begins with `past` as its history. Its requests that
+    /// are on their way may still land.
+    pub(crate) fn restart(&mut self, number: usize, past: Past) {
+        let node = &mut self.nodes[number];
+        let now = node.clock.reading();
+        node.starts += 1;
+        node.is_paused = false;
+        (node.control, node.fence) = (None, None);
+        node.events.clear();
+        node.machine = Machine::new(node.config.clone(), past, now);
+        self.with(number, |machine, now| machine.want(true, now));
+    }
+
     /// Runs to `until`. An error is an overlap, with who and when.
     pub(crate) fn run(&mut self, until: f64) -> Result<(), String> {
         while self.time < secs(until) {
-            self.tick()?;
+            self.step()?;
         }
         Ok(())
     }
@@ -209,7 +145,7 @@ impl<R: Rules> World<R> {
             if self.time >= secs(limit) {
                 return Err(format!("still waiting at {limit} s"));
             }
-            self.tick()?;
+            self.step()?;
         }
         Ok(())
     }
@@ -225,16 +161,19 @@ impl<R: Rules> World<R> {
         self.settle(node);
     }
 
-    fn tick(&mut self) -> Result<(), String> {
-        self.time += TICK;
+    pub(crate) fn step(&mut self) -> Result<(), String> {
+        self.time += self.tick;
         for node in &self.nodes {
-            node.clock.advance(TICK);
+            node.clock.advance(self.tick);
         }
         self.check()?;
         let mut due = Vec::new();
         let mut index = 0;
         while index < self.messages.len() {
-            if self.messages[index].0 <= self.time {
+            let (at, message) = &self.messages[index];
+            let is_held =
+                matches!(message, Message::Answer { node, .. } if self.nodes[*node].is_paused);
+            if *at <= self.time && !is_held {
                 due.push(self.messages.remove(index).1);
             } else {
                 index += 1;
@@ -262,13 +201,14 @@ impl<R: Rules> World<R> {
 
     fn deliver(&mut self, message: Message) {
         match message {
-            Message::Answer { node, id, reply } => {
+            Message::Answer { node, start, .. } if self.nodes[node].starts != start => {}
+            Message::Answer { node, id, reply, .. } => {
                 self.with(node, |machine, now| machine.handle_reply(id, reply, now));
             }
-            Message::Arrives { node, id, request, link } => {
+            Message::Arrives { node, start, id, request, link } => {
                 let reply = match link.fate {
                     Fate::Lost => return,
-                    Fate::DroppedInDoubt => Reply::Failed(StoreErrorKind::InDoubt),
+                    Fate::Told(error) => Reply::Failed(error),
                     Fate::AppliedInDoubt if !matches!(request, Request::Read { .. }) => {
                         self.apply(node, request);
                         Reply::Failed(StoreErrorKind::InDoubt)
@@ -276,7 +216,7 @@ impl<R: Rules> World<R> {
                     Fate::Answered | Fate::AppliedInDoubt => self.apply(node, request),
                 };
                 let due = self.time + link.back;
-                self.messages.push((due, Message::Answer { node, id, reply }));
+                self.messages.push((due, Message::Answer { node, start, id, reply }));
             }
         }
     }
@@ -307,7 +247,8 @@ impl<R: Rules> World<R> {
     fn write(&mut self, node: usize, draft: &Draft) -> Reply {
         let node = &self.nodes[node];
         let holder = draft.held.then(|| node.name.clone());
-        let facts = Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), node.ttl);
+        let facts =
+            Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), node.config.timing.ttl());
         let object = Object::of(facts);
         let version = object.version();
         self.object = Some(object);
@@ -347,8 +288,8 @@ impl<R: Rules> World<R> {
         let now = node.clock.reading();
         match action {
             Action::Send(id, request) => {
-                let link = node.link;
-                let arrives = Message::Arrives { node: number, id, request, link };
+                let (link, start) = (node.link, node.starts);
+                let arrives = Message::Arrives { node: number, start, id, request, link };
                 self.messages.push((self.time + link.out, arrives));
             }
             Action::Fence(FenceOrder::Open { sent, window }) => {
