@@ -59,6 +59,8 @@ pub(crate) fn plain() -> Config {
     let mut config = config(ME, 10.0, 2.0);
     config.epochs = EpochOrigin::Counter;
     config.has_history = false;
+    // Reads come every R; what the phase lock makes of that is its own module's business.
+    config.phase_lock = false;
     config
 }
 
