@@ -1,2 +1,201 @@
-//! x
-fn main() {}
+//! Two real processes share one lease in a directory, and bad things happen to them:
+//! `cargo run --example failover`.
+//!
+//! The demonstration starts its own processes. In each round one of them becomes active and writes
+//! to a protected resource; then it is killed, frozen or stopped, or its lease is deleted or
+//! spoilt, and the other takes over. Every takeover is timed against what the protocol promises,
+//! every interval in which a fence was open is compared with every other, and the write that a
+//! frozen process makes when it wakes must be refused by the resource. The exit status is 0 only
+//! if all of that held in every round.
+
+mod args;
+mod child;
+mod display;
+mod ledger;
+mod measure;
+mod member;
+mod round;
+mod scenario;
+mod table;
+mod wire;
+
+use args::{Args, Command, Place};
+use clap::{Parser as _, ValueEnum as _};
+use display::Display;
+use futures_util::{StreamExt as _, stream};
+use lease_core::{ObjectKey, StoreError, Timing, key::NameError, timing::TimingError};
+use lease_local::{LocalStore, OpenError};
+use measure::StoreOperations;
+use round::{Outcome, RoundId};
+use scenario::Scenario;
+use std::{future::Future, io, path::PathBuf, process::ExitCode, time::Duration};
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Why the demonstration did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum DemoError {
+    #[error("it was interrupted; all processes that it started are gone")]
+    Interrupted,
+    #[error("the operating system refused {what}: {source}")]
+    Io { what: &'static str, source: io::Error },
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("the store cannot be used: {0}")]
+    Open(#[from] OpenError),
+    #[error("a store operation beside the rounds failed: {0}")]
+    Store(#[from] StoreError),
+    #[error("a temporary directory cannot be made in {}: {source}; give another one with --store DIR", path.display())]
+    TemporaryDirectory { path: PathBuf, source: io::Error },
+    #[error("--ttl and --renew do not go together: {0}")]
+    Timing(#[from] TimingError),
+    #[error(
+        "--store {url} is a URL, and this example runs on a directory: give the path of one on a \
+         local disk, as in --store /var/tmp, or leave --store out"
+    )]
+    UrlStore { url: String },
+}
+
+impl DemoError {
+    /// 2 for what is wrong with the command line, as clap has it.
+    const fn status(&self) -> u8 {
+        match self {
+            Self::Timing(_) | Self::UrlStore { .. } => 2,
+            Self::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+/// What all rounds share.
+struct Setup {
+    timing: Timing,
+    seed: u64,
+    dir: TempDir,
+    program: PathBuf,
+    display: Display,
+    operations: StoreOperations,
+}
+
+impl Setup {
+    /// No round takes longer, whatever happens in it.
+    fn round_limit(&self) -> Duration {
+        (self.timing.ttl() + self.timing.renew()) * 5 + Duration::from_secs(20)
+    }
+}
+
+fn main() -> ExitCode {
+    let mut args = Args::parse();
+    // One thread: all tasks of a process run in turn, which the measurements rely on, and the
+    // thread that starts the children lives as long as the process.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(source) => return failed(&DemoError::Io { what: "a runtime", source }),
+    };
+    let status = match args.command.take() {
+        Some(Command::Child(args)) => match runtime.block_on(child::run(args)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                child::say(&wire::Say::Failed { error: error.to_string() });
+                ExitCode::FAILURE
+            }
+        },
+        None => runtime.block_on(demonstrate(args)).unwrap_or_else(|error| failed(&error)),
+    };
+    // A read of the standard input may hang for ever.
+    runtime.shutdown_background();
+    status
+}
+
+fn failed(error: &DemoError) -> ExitCode {
+    eprintln!("failover: {error}");
+    ExitCode::from(error.status())
+}
+
+async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
+    let setup = set_up(&args).await?;
+    let scenarios = match args.scenarios.is_empty() {
+        true => Scenario::value_variants().to_vec(),
+        false => args.scenarios,
+    };
+    introduce(&setup, &scenarios);
+    let ids = scenarios.iter().flat_map(|scenario| {
+        (1..=args.rounds).map(|number| RoundId { scenario: *scenario, number })
+    });
+    let playing = stream::iter(ids)
+        .map(|id| round::play(&setup, id))
+        .buffer_unordered(usize::from(args.parallel))
+        .collect::<Vec<Outcome>>();
+    let outcomes = tokio::select! {
+        outcomes = playing => outcomes,
+        error = setup.operations.run() => return Err(error.into()),
+        interrupted = interrupted()? => return Err(interrupted),
+    };
+    println!("\n{}", table::of(&setup, &scenarios, &outcomes));
+    println!(
+        "2 ops: one read and one replace of the store, measured beside the rounds; the slowest \
+         while a takeover was timed counts for it (median of all: {:.1?})\n",
+        setup.operations.median()
+    );
+    match table::summary(&outcomes) {
+        Ok(summary) => {
+            println!("{summary}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(summary) => {
+            println!("{summary}\nthe same again: --seed {}", setup.seed);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+async fn set_up(args: &Args) -> Result<Setup, DemoError> {
+    let timing = Timing::short(args.ttl, args.renew)?;
+    let parent = match &args.store {
+        Some(Place::Directory(path)) => path.clone(),
+        Some(Place::Url(url)) => return Err(DemoError::UrlStore { url: url.clone() }),
+        None => std::env::temp_dir(),
+    };
+    let dir = TempDir::with_prefix_in("failover-", &parent)
+        .map_err(|source| DemoError::TemporaryDirectory { path: parent, source })?;
+    let program = std::env::current_exe()
+        .map_err(|source| DemoError::Io { what: "the path of this program", source })?;
+    let scratch = LocalStore::open(dir.path().join("scratch"))?;
+    let operations = StoreOperations::start(scratch, ObjectKey::new("operations")?).await?;
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    Ok(Setup { timing, seed, dir, program, display: Display::new(), operations })
+}
+
+fn introduce(setup: &Setup, scenarios: &[Scenario]) {
+    let timing = setup.timing;
+    setup.display.say(&format!(
+        "two processes, a and b, share a lease: T = {:?}, R = {:?}, margin {:?}; seed {}; in {}",
+        timing.ttl(),
+        timing.renew(),
+        timing.margin(),
+        setup.seed,
+        setup.dir.path().display(),
+    ));
+    if scenarios.contains(&Scenario::Garbage) {
+        setup.display.say(
+            "garbage: there is no cluster secret here, so the processes are told to accept a lease \
+             that cannot be believed once it is waited out; with one, they would refuse it first",
+        );
+    }
+    setup.display.say(&format!("{}\n", setup.display.legend()));
+}
+
+/// Ends when the person, or the system, wants this to end.
+fn interrupted() -> Result<impl Future<Output = DemoError>, DemoError> {
+    let listen =
+        |kind| signal(kind).map_err(|source| DemoError::Io { what: "to tell of signals", source });
+    let (mut interrupt, mut terminate) =
+        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        DemoError::Interrupted
+    })
+}

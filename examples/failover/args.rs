@@ -1,0 +1,96 @@
+//! The command line.
+
+use crate::scenario::Scenario;
+use clap::{Parser, Subcommand};
+use jiff::SignedDuration;
+use std::{convert::Infallible, path::PathBuf, str::FromStr, time::Duration};
+
+/// Two processes share one lease; the active one is killed, frozen and stopped, and its lease
+/// deleted and spoilt, while every takeover is timed and every fence is watched.
+#[derive(Parser, Debug)]
+#[command(name = "failover")]
+pub(crate) struct Args {
+    /// Where the leases are kept: a directory on a local disk, in which a temporary one is made
+    /// for this run. Default: the system's directory for temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<Place>,
+
+    /// T: how long a lease lives after a renewal, for instance 1.5s, 500ms, 1m.
+    #[arg(long, value_name = "DURATION", default_value = "1.5s", value_parser = duration)]
+    pub(crate) ttl: Duration,
+
+    /// R: how often it is renewed; below half of T.
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
+    pub(crate) renew: Duration,
+
+    /// How often each scenario is played.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) rounds: u32,
+
+    /// How many rounds are played at a time, each with a lease and two processes of its own.
+    #[arg(long, value_name = "ROUNDS", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) parallel: u8,
+
+    /// Chooses when what is done; printed at the start. Default: another one in each run.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+
+    /// Play only this one. May be given several times.
+    #[arg(long = "scenario", value_name = "NAME", value_enum)]
+    pub(crate) scenarios: Vec<Scenario>,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// One of the two processes; started by the demonstration itself.
+    #[command(hide = true)]
+    Child(ChildArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ChildArgs {
+    #[arg(long)]
+    pub(crate) store: PathBuf,
+    #[arg(long)]
+    pub(crate) instance: PathBuf,
+    #[arg(long)]
+    pub(crate) name: String,
+    #[arg(long)]
+    pub(crate) ttl_ms: u64,
+    #[arg(long)]
+    pub(crate) renew_ms: u64,
+    /// Told that the cluster is new.
+    #[arg(long)]
+    pub(crate) first: bool,
+    /// The process that started it: without it, it ends.
+    #[arg(long)]
+    pub(crate) parent: i32,
+}
+
+/// Where the leases are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In a directory.
+    Directory(PathBuf),
+    /// Somewhere that this example does not know how to use.
+    Url(String),
+}
+
+impl FromStr for Place {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.split_once("://") {
+            Some((scheme, _)) if !scheme.contains('/') => Self::Url(text.to_owned()),
+            _ => Self::Directory(text.into()),
+        })
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
+    parsed.ok_or_else(|| "give a number with a unit, as in 1.5s, 500ms or 1m".to_owned())
+}
