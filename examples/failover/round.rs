@@ -30,6 +30,10 @@ impl fmt::Display for RoundId {
 pub(crate) enum RoundError {
     #[error("process {side} failed: {error}")]
     Child { side: &'static str, error: String },
+    /// The store was so slow that the holder rightly lost the lease, or could not release it: that
+    /// says something about the disk, and nothing about the takeover that was to be seen.
+    #[error("a store operation took {slowest:.1?}, and {what}")]
+    Disturbed { slowest: Duration, what: String },
     #[error("{attempted}: {source}")]
     Io { attempted: &'static str, source: io::Error },
     #[error("the store refused to be tampered with: {0}")]
@@ -48,6 +52,8 @@ pub(crate) struct Outcome {
     pub(crate) takeover: Option<Took>,
     pub(crate) overlaps: usize,
     pub(crate) refused: usize,
+    /// How often it was begun anew, because the store was too slow to show anything.
+    pub(crate) disturbed: u32,
     /// Everything that went wrong, in words.
     pub(crate) faults: Vec<String>,
 }
@@ -70,6 +76,7 @@ pub(crate) struct Round<'a> {
     setup: &'a Setup,
     id: RoundId,
     dir: PathBuf,
+    begun_at: Moment,
     heard: mpsc::UnboundedReceiver<(Side, Heard)>,
     hear: mpsc::UnboundedSender<(Side, Heard)>,
     members: [Option<Member>; 2],
@@ -84,25 +91,40 @@ pub(crate) struct Round<'a> {
     pub(crate) done_at: Option<Moment>,
 }
 
+/// How often a round that the disk disturbed is played again.
+const TRIES: u32 = 5;
+
 /// Plays one round to its end and judges it.
 pub(crate) async fn play(setup: &Setup, id: RoundId) -> Outcome {
-    let mut round = Round::new(setup, id);
     let limit = setup.round_limit();
-    let played = tokio::time::timeout(limit, round.play()).await;
-    let played =
-        played.unwrap_or_else(|_| Err(RoundError::TimedOut { what: round.waits_for, limit }));
-    round.close().await;
-    round.judge(played)
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let mut round = Round::new(setup, id, attempt);
+        let played = tokio::time::timeout(limit, round.play()).await;
+        let played =
+            played.unwrap_or_else(|_| Err(RoundError::TimedOut { what: round.waits_for, limit }));
+        round.close().await;
+        match played {
+            Err(error @ RoundError::Disturbed { .. })
+                if attempt < TRIES && round.ledger.violations().is_empty() =>
+            {
+                round.view.finish(&format!("{id}  played again: {error}"));
+            }
+            played => return round.judge(played, attempt - 1),
+        }
+    }
 }
 
 impl<'a> Round<'a> {
-    fn new(setup: &'a Setup, id: RoundId) -> Self {
+    fn new(setup: &'a Setup, id: RoundId, attempt: u32) -> Self {
         let (hear, heard) = mpsc::unbounded_channel();
-        let seed = setup.seed ^ (u64::from(id.number) << 8) ^ id.scenario as u64;
+        let round = u64::from(id.number) << 16 | u64::from(attempt) << 8 | id.scenario as u64;
         Self {
             setup,
             id,
-            dir: setup.dir.path().join(format!("{}-{}", id.scenario.name(), id.number)),
+            dir: setup.dir.path().join(format!("{}-{}-{attempt}", id.scenario.name(), id.number)),
+            begun_at: Moment::now(),
             heard,
             hear,
             members: [None, None],
@@ -110,7 +132,7 @@ impl<'a> Round<'a> {
             view: setup.display.round(id),
             closed_at: None,
             ledger: Ledger::default(),
-            rng: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(setup.seed ^ round),
             about_to_write: None,
             done_at: None,
         }
@@ -147,7 +169,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn judge(self, played: Result<Took, RoundError>) -> Outcome {
+    fn judge(self, played: Result<Took, RoundError>, disturbed: u32) -> Outcome {
         let mut faults = self.ledger.violations();
         let overlaps = faults.len();
         let takeover = match played {
@@ -178,7 +200,7 @@ impl<'a> Round<'a> {
                 self.setup.display.say(&line);
             }
         }
-        Outcome { id: self.id, takeover, overlaps, refused, faults }
+        Outcome { id: self.id, takeover, overlaps, refused, disturbed, faults }
     }
 
     fn last_words(&self) -> impl Iterator<Item = String> {
@@ -239,6 +261,27 @@ impl<'a> Round<'a> {
                 return Ok(found);
             }
             self.listen().await?;
+            if self.done_at.is_none() {
+                self.look_for_a_loss()?;
+            }
+        }
+    }
+
+    /// Before anything was done, nothing has to happen to the first tenure.
+    fn look_for_a_loss(&self) -> Result<(), RoundError> {
+        let Some(ended) = self.ledger.tenures.first().and_then(|it| it.ended.as_ref()) else {
+            return Ok(());
+        };
+        Err(self.went_wrong(format!("the first tenure ended: {}", ended.reason)))
+    }
+
+    /// The fault of the disk, if it was that slow, or of something that should not be.
+    pub(crate) fn went_wrong(&self, what: String) -> RoundError {
+        let slowest = self.setup.operations.slowest(self.begun_at, Moment::now());
+        if slowest > self.setup.timing.renew() / 2 {
+            RoundError::Disturbed { slowest, what }
+        } else {
+            RoundError::Unexpected(what)
         }
     }
 

@@ -205,10 +205,8 @@ async fn stop(round: &mut Round<'_>) -> Result<Moment, RoundError> {
     round.note("a was told to stop");
     let ended = ended(round, (tenure.side, tenure.epoch)).await?;
     if !ended.released {
-        return Err(RoundError::Unexpected(format!(
-            "the lease was not released, the tenure ended otherwise: {}",
-            ended.reason
-        )));
+        let what = format!("the lease was not released, the tenure ended: {}", ended.reason);
+        return Err(round.went_wrong(what));
     }
     Ok(ended.at)
 }

@@ -61,10 +61,16 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> Result<String, String> {
     let refused = sum(|it| it.refused);
     let late = sum(|it| usize::from(it.takeover.is_some_and(|took| !took.is_in_time())));
     let rounds = outcomes.len();
+    let again = sum(|it| it.disturbed as usize);
     if faulty == 0 {
         return Ok(format!(
             "passed: {rounds} takeovers, all within the promised bound; 0 overlaps; {refused} \
-             stale writes refused"
+             stale writes refused{}",
+            if again > 0 {
+                format!("; {again} rounds begun anew, the disk was too slow")
+            } else {
+                String::new()
+            }
         ));
     }
     Err(format!(
