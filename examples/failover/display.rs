@@ -2,7 +2,7 @@
 //! else one line for everything that happens.
 
 use crate::{
-    ledger::{Ledger, Side},
+    ledger::{Ledger, Side, Write},
     member::Member,
     round::RoundId,
     wire::{Moment, Say},
@@ -50,6 +50,16 @@ impl Display {
         }
     }
 
+    /// Nothing moves any more.
+    pub(crate) fn close(&self) {
+        if let Some(live) = &self.live {
+            // The last line that was said has no end yet.
+            drop(live.clear());
+            print("");
+        }
+        print("");
+    }
+
     pub(crate) fn fault(&self, id: RoundId, fault: &str) {
         self.say(&self.paint().colour(RED, &format!("{id}  FAILED: {fault}")));
     }
@@ -57,13 +67,14 @@ impl Display {
     pub(crate) fn legend(&self) -> String {
         let paint = self.paint();
         let parts = [
-            paint.colour(GREEN, "━ active (fence open)"),
-            paint.colour(YELLOW, "╍ taking over (fence shut)"),
+            paint.colour(GREEN, "━ active"),
+            paint.colour(YELLOW, "╍ taking over"),
             "· standby".to_owned(),
             paint.colour(BLUE, "▒ frozen"),
             paint.colour(RED, "✗ killed"),
+            paint.colour(RED, "! write refused"),
         ];
-        parts.join("   ")
+        parts.join("  ")
     }
 
     pub(crate) fn round(&self, id: RoundId) -> View {
@@ -180,7 +191,7 @@ impl Window {
             bar += &match member.filter(|_| middle < self.now) {
                 Some(member) => {
                     let dead_at = member.dead_at.filter(|dead| *dead < self.now.min(to));
-                    look(side, member, dead_at, ledger, (from, middle), paint)
+                    look(side, member, dead_at, ledger, (from, middle, to), paint)
                 }
                 None => " ".to_owned(),
             };
@@ -194,7 +205,7 @@ fn look(
     member: &Member,
     dead_at: Option<Moment>,
     ledger: &Ledger,
-    (from, at): (Moment, Moment),
+    (from, at, to): (Moment, Moment, Moment),
     paint: Paint,
 ) -> String {
     if let Some(dead) = dead_at {
@@ -203,6 +214,11 @@ fn look(
     }
     if member.started_at.is_none_or(|started| at < started) {
         return " ".to_owned();
+    }
+    let is_refused =
+        |write: &Write| write.side == side && !write.admitted && from <= write.at && write.at < to;
+    if ledger.writes.iter().any(is_refused) {
+        return paint.colour(RED, "!");
     }
     let is_frozen = |(from, until): &(Moment, Option<Moment>)| {
         *from <= at && until.is_none_or(|until| at < until)

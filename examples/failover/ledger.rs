@@ -72,6 +72,7 @@ pub(crate) struct Ended {
 /// A write that reached the resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
+    pub(crate) at: Moment,
     pub(crate) side: Side,
     pub(crate) epoch: Epoch,
     pub(crate) admitted: bool,
@@ -119,7 +120,7 @@ impl Ledger {
                     tenure.ended = Some(Ended { at, reason: reason.clone(), released });
                 }
             }
-            Say::Write { epoch, .. } => return Some(self.write(side, epoch)),
+            Say::Write { at, epoch } => return Some(self.write(side, epoch, at)),
             Say::Started { .. }
             | Say::Seen { .. }
             | Say::AboutToWrite { .. }
@@ -153,9 +154,9 @@ impl Ledger {
         self.tenures.iter_mut().rev().find(|it| it.side == side && it.epoch == epoch)
     }
 
-    fn write(&mut self, side: Side, epoch: Epoch) -> Tell {
+    fn write(&mut self, side: Side, epoch: Epoch, at: Moment) -> Tell {
         let admitted = self.gate.admit(epoch).is_ok();
-        self.writes.push(Write { side, epoch, admitted });
+        self.writes.push(Write { at, side, epoch, admitted });
         if admitted { Tell::Admitted } else { Tell::Refused }
     }
 
@@ -221,4 +222,68 @@ fn overlap(one: &Tenure, other: &Tenure) -> Option<String> {
             to.since(from)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(millis: u64) -> Moment {
+        Moment::from(fencing::MonotonicTime::default()).plus(Duration::from_millis(millis))
+    }
+
+    fn opened(ledger: &mut Ledger, side: Side, epoch: u64, from: u64, deadline: u64) {
+        let (epoch, at, deadline) = (Epoch::new(epoch).unwrap(), at(from), at(deadline));
+        let taking =
+            Say::TakingOver { at, epoch, predecessor: String::new(), held_back_until: None };
+        ledger.hear(side, &taking);
+        ledger.hear(side, &Say::Opened { at, epoch, not_before: at, deadline });
+    }
+
+    #[test]
+    fn fences_that_were_open_together_are_found() {
+        let mut ledger = Ledger::default();
+        opened(&mut ledger, Side::A, 1, 0, 100);
+        opened(&mut ledger, Side::B, 2, 100, 200);
+        assert_eq!(ledger.violations(), Vec::<String>::new());
+        opened(&mut ledger, Side::A, 3, 199, 300);
+        assert_eq!(ledger.violations().len(), 1);
+    }
+
+    #[test]
+    fn a_fence_counts_as_open_until_its_deadline_or_its_last_words() {
+        let mut ledger = Ledger::default();
+        opened(&mut ledger, Side::A, 1, 0, 100);
+        ledger.hear(Side::A, &Say::Shut { at: at(50), epoch: Epoch::MIN });
+        opened(&mut ledger, Side::B, 2, 50, 200);
+        assert_eq!(ledger.violations(), Vec::<String>::new());
+
+        let mut ledger = Ledger::default();
+        opened(&mut ledger, Side::A, 1, 0, 100);
+        // It may have renewed after it spoke last.
+        ledger.killed(Side::A, at(150), true);
+        opened(&mut ledger, Side::B, 2, 149, 200);
+        assert_eq!(ledger.violations().len(), 1);
+    }
+
+    #[test]
+    fn a_shared_epoch_is_found_although_nothing_overlaps() {
+        let mut ledger = Ledger::default();
+        opened(&mut ledger, Side::A, 1, 0, 100);
+        opened(&mut ledger, Side::B, 1, 300, 400);
+        assert_eq!(ledger.violations().len(), 1);
+    }
+
+    #[test]
+    fn a_stale_write_is_refused_and_one_that_was_admitted_is_found() {
+        let mut ledger = Ledger::default();
+        let write = |number| Say::Write { at: at(0), epoch: Epoch::new(number).unwrap() };
+        assert!(matches!(ledger.hear(Side::A, &write(1)), Some(Tell::Admitted)));
+        assert!(matches!(ledger.hear(Side::B, &write(2)), Some(Tell::Admitted)));
+        assert!(matches!(ledger.hear(Side::A, &write(1)), Some(Tell::Refused)));
+        assert_eq!((ledger.refused(), ledger.violations().len()), (1, 0));
+        ledger.writes[2].admitted = true;
+        assert_eq!(ledger.violations().len(), 1);
+    }
 }

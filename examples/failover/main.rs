@@ -131,12 +131,8 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
         error = setup.operations.run() => return Err(error.into()),
         interrupted = interrupted()? => return Err(interrupted),
     };
-    println!("\n{}", table::of(&setup, &scenarios, &outcomes));
-    println!(
-        "2 ops: one read and one replace of the store, measured beside the rounds; the slowest \
-         while a takeover was timed counts for it (median of all: {:.1?})\n",
-        setup.operations.median()
-    );
+    setup.display.close();
+    println!("{}\n{}", table::of(&setup, &scenarios, &outcomes), table::notes(&setup, &scenarios));
     match table::summary(&outcomes) {
         Ok(summary) => {
             println!("{summary}");
@@ -168,18 +164,20 @@ async fn set_up(args: &Args) -> Result<Setup, DemoError> {
 
 fn introduce(setup: &Setup, scenarios: &[Scenario]) {
     let timing = setup.timing;
+    setup
+        .display
+        .say(&format!("Two processes, a and b, share a lease in {}", setup.dir.path().display(),));
     setup.display.say(&format!(
-        "two processes, a and b, share a lease: T = {:?}, R = {:?}, margin {:?}; seed {}; in {}",
+        "T = {:?}, R = {:?}, margin {:?}; --seed {}",
         timing.ttl(),
         timing.renew(),
         timing.margin(),
         setup.seed,
-        setup.dir.path().display(),
     ));
     if scenarios.contains(&Scenario::Garbage) {
         setup.display.say(
-            "garbage: there is no cluster secret here, so the processes are told to accept a lease \
-             that cannot be believed once it is waited out; with one, they would refuse it first",
+            "garbage: without a cluster secret both accept a lease that cannot be believed once\n  \
+             it is waited out; the default is to abandon such a takeover and report it",
         );
     }
     setup.display.say(&format!("{}\n", setup.display.legend()));

@@ -349,7 +349,7 @@ impl<'a> Round<'a> {
             (None, true, Some(done)) => {
                 format!("{:>6.1} s …", Moment::now().since(done).as_secs_f64())
             }
-            (None, true, None) => self.waits_for.to_owned(),
+            (None, true, None) => format!("waits for {}", self.waits_for),
         };
         let now = self.closed_at.unwrap_or_else(Moment::now);
         let window = display::Window::of(self.setup.timing, self.done_at, now);

@@ -57,7 +57,7 @@ impl Scenario {
             Self::Stop => ("R", "the release"),
             Self::Delete => ("T + R", "the deletion"),
             Self::Garbage => ("T + R", "the replacement"),
-            Self::Start => ("T + R", "the first was started"),
+            Self::Start => ("T + R", "the first was ready"),
         }
     }
 

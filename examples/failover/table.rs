@@ -1,26 +1,23 @@
 //! The table at the end, and the verdict in one line.
 
 use crate::{Setup, round::Outcome, scenario::Scenario};
-use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
+use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use std::time::Duration;
+
+/// Fits into 80 columns.
+const NARROW: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction('┆'))
+    .header_separator(LineStyle::none().fill('═').junction('╪'))
+    .content_lines(ContentLineStyle::none().junction('┆'));
 
 /// One row for each scenario that was played.
 pub(crate) fn of(setup: &Setup, scenarios: &[Scenario], outcomes: &[Outcome]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header([
-        "scenario",
-        "rounds",
-        "promised: takeover within",
-        "min",
-        "median",
-        "max",
-        "overlaps",
-        "stale writes\nrefused",
+    table.load_style(NARROW).set_header([
+        "scenario", "rounds", "promised", "min", "median", "max", "overlaps", "refused",
     ]);
-    for column in [1, 3, 4, 5, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     for scenario in scenarios {
         table.add_row(row(setup, *scenario, outcomes));
@@ -28,22 +25,36 @@ pub(crate) fn of(setup: &Setup, scenarios: &[Scenario], outcomes: &[Outcome]) ->
     table
 }
 
+/// What the columns mean.
+pub(crate) fn notes(setup: &Setup, scenarios: &[Scenario]) -> String {
+    let mut notes = String::from("All times in seconds. promised: the other is active within\n");
+    for scenario in scenarios {
+        let (symbols, since) = scenario.promise_text();
+        notes += &format!("  {:<8} {symbols} + 2 ops after {since}\n", scenario.name());
+    }
+    notes += &format!(
+        "2 ops: one read and one replace of the store, measured beside the rounds (median\n  \
+         {:.3}); for each takeover the slowest meanwhile counts; the largest is shown\n",
+        setup.operations.median().as_secs_f64()
+    );
+    notes + "refused: stale writes that the resource refused because of their token\n"
+}
+
 fn row(setup: &Setup, scenario: Scenario, outcomes: &[Outcome]) -> Vec<String> {
     let own = || outcomes.iter().filter(|outcome| outcome.id.scenario == scenario);
     let mut took: Vec<_> = own().filter_map(|it| it.takeover).map(|it| it.measured).collect();
     took.sort_unstable();
     let operations = own().filter_map(|it| it.takeover).map(|it| it.operations).max();
-    let (symbols, since) = scenario.promise_text();
-    let promise = scenario.promise(setup.timing).as_secs_f64();
     let time = |it: Option<&Duration>| {
-        it.map_or_else(|| "-".to_owned(), |it| format!("{:.3} s", it.as_secs_f64()))
+        it.map_or_else(|| "-".to_owned(), |it| format!("{:.3}", it.as_secs_f64()))
     };
     vec![
         scenario.name().to_owned(),
         own().count().to_string(),
         format!(
-            "{symbols} + 2 ops = {promise:.1} s + {:.0} ms\nafter {since}",
-            operations.unwrap_or_default().as_secs_f64() * 1e3
+            "{:.1} + {:.3}",
+            scenario.promise(setup.timing).as_secs_f64(),
+            operations.unwrap_or_default().as_secs_f64()
         ),
         time(took.first()),
         time(took.get(took.len().saturating_sub(1) / 2)),
@@ -63,18 +74,16 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> Result<String, String> {
     let rounds = outcomes.len();
     let again = sum(|it| it.disturbed as usize);
     if faulty == 0 {
+        let again = match again {
+            0 => String::new(),
+            _ => format!("; {again} begun anew, since the disk was too slow"),
+        };
         return Ok(format!(
-            "passed: {rounds} takeovers, all within the promised bound; 0 overlaps; {refused} \
-             stale writes refused{}",
-            if again > 0 {
-                format!("; {again} rounds begun anew, the disk was too slow")
-            } else {
-                String::new()
-            }
+            "passed: {rounds} takeovers in time, 0 overlaps, stale writes refused: {refused}{again}"
         ));
     }
     Err(format!(
-        "FAILED: {faulty} of {rounds} rounds; {overlaps} overlaps, {late} takeovers too late, \
-         {refused} stale writes refused; the lines marked FAILED above say what happened"
+        "FAILED: {faulty} of {rounds} rounds ({overlaps} overlaps, {late} takeovers too late); the \
+         lines marked FAILED\nabove say what happened"
     ))
 }
