@@ -1,0 +1,18 @@
+//! What a renewal costs, each way beside the operations that it cannot do without.
+
+mod bare;
+mod holder;
+mod local;
+mod memory;
+mod paired;
+mod runner;
+
+use criterion::{Criterion, criterion_group};
+
+criterion_group!(benches, memory::renewal, runner::renewal, local::renewal, local::poll);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    local::ratios();
+}
