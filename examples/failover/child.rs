@@ -61,7 +61,7 @@ pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
     }
     tokio::spawn(report(events, timing));
 
-    let mut serving = pin!(serve(&lease, tells()));
+    let mut serving = pin!(serve(&lease, inbox()));
     tokio::select! {
         served = &mut serving => served,
         _ = terminated.recv() => tokio::join!(lease.stop(), serving).1,
@@ -69,10 +69,7 @@ pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
 }
 
 /// Becomes active whenever it can, and works then.
-async fn serve(
-    lease: &LeaseManager,
-    mut tells: mpsc::UnboundedReceiver<Tell>,
-) -> Result<(), ChildError> {
+async fn serve(lease: &LeaseManager, mut inbox: Inbox) -> Result<(), ChildError> {
     loop {
         let tenure = match lease.take_over().await {
             Ok(tenure) => tenure,
@@ -94,17 +91,16 @@ async fn serve(
             not_before: confirmed_at.max(held_back_until),
             deadline: Moment::now().plus(tenure.fence().remaining()),
         });
-        work(&tenure, lease.events(), &mut tells).await;
+        work(&tenure, lease.events(), &mut inbox).await;
         end(tenure).await;
     }
 }
 
 /// Writes to the resource, checking the fence before each write, until the tenure is lost.
-async fn work(tenure: &Tenure, mut events: EventStream, tells: &mut mpsc::UnboundedReceiver<Tell>) {
+async fn work(tenure: &Tenure, mut events: EventStream, inbox: &mut Inbox) {
     let (fence, lost) = (tenure.fence(), tenure.lost());
-    let mut pausing = false;
     while !lost.is_cancelled() {
-        if pausing {
+        if inbox.pause {
             // The next renewal is R away then: a process that is stopped in the middle of one
             // keeps the lock of the store's file, and nobody could write before it goes on.
             renewed(&mut events).await;
@@ -112,35 +108,50 @@ async fn work(tenure: &Tenure, mut events: EventStream, tells: &mut mpsc::Unboun
         if fence.check().is_err() {
             return;
         }
-        let is_admitted = write(&fence, std::mem::take(&mut pausing), tells).await;
-        if !is_admitted {
+        if !write(&fence, inbox).await {
             // Whatever the fence says: this tenure is over.
             return;
         }
+        let pause = tokio::time::sleep(Duration::from_millis(50));
         tokio::select! {
             biased;
             () = lost.cancelled() => {}
-            Some(Tell::Pause) = tells.recv() => pausing = true,
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+            // A pause that was asked for is noted; nothing else is told between two writes.
+            Some(_) = inbox.next() => {}
+            () = pause => {}
         }
     }
 }
 
 /// One write, its token with it. False if the resource refused it.
-async fn write(fence: &Fence, pause: bool, tells: &mut mpsc::UnboundedReceiver<Tell>) -> bool {
+async fn write(fence: &Fence, inbox: &mut Inbox) -> bool {
     let epoch = fence.epoch();
-    if pause {
+    if std::mem::take(&mut inbox.pause) {
         say(&Say::AboutToWrite { at: Moment::now(), epoch });
-        while !matches!(tells.recv().await, Some(Tell::Go) | None) {}
+        while !matches!(inbox.next().await, Some(Tell::Go) | None) {}
     }
     say(&Say::Write { at: Moment::now(), epoch });
     loop {
-        match tells.recv().await {
+        match inbox.next().await {
             Some(Tell::Admitted) => return true,
             Some(Tell::Refused) | None => return false,
-            // The parent asks for a pause only once it has answered the write before.
             Some(Tell::Pause | Tell::Go) => {}
         }
+    }
+}
+
+/// What the parent tells.
+struct Inbox {
+    tells: mpsc::UnboundedReceiver<Tell>,
+    /// The parent asked for a pause, which is still to come.
+    pause: bool,
+}
+
+impl Inbox {
+    async fn next(&mut self) -> Option<Tell> {
+        let tell = self.tells.recv().await;
+        self.pause |= matches!(tell, Some(Tell::Pause));
+        tell
     }
 }
 
@@ -209,9 +220,9 @@ pub(crate) fn say(message: &Say) {
     let _ = out.write_all(wire::encode(message).as_bytes()).and_then(|()| out.flush());
 }
 
-/// What the parent tells. If it says nothing any more, this process ends.
-fn tells() -> mpsc::UnboundedReceiver<Tell> {
-    let (sender, receiver) = mpsc::unbounded_channel();
+/// Hears the parent from here on. If it says nothing any more, this process ends.
+fn inbox() -> Inbox {
+    let (sender, tells) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -222,7 +233,7 @@ fn tells() -> mpsc::UnboundedReceiver<Tell> {
         }
         std::process::exit(0);
     });
-    receiver
+    Inbox { tells, pause: false }
 }
 
 /// Asks to be killed when the parent dies, however it dies and whatever state this process is in.

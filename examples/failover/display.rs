@@ -146,7 +146,8 @@ impl View {
     }
 }
 
-fn print(line: &str) {
+/// A line, once nothing moves any more.
+pub(crate) fn print(line: &str) {
     // A reader that has gone is no reason to stop; the exit status says it all.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

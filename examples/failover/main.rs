@@ -132,14 +132,15 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
         interrupted = interrupted()? => return Err(interrupted),
     };
     setup.display.close();
-    println!("{}\n{}", table::of(&setup, &scenarios, &outcomes), table::notes(&setup, &scenarios));
+    let table = table::of(&setup, &scenarios, &outcomes);
+    display::print(&format!("{table}\n{}", table::notes(&setup, &scenarios)));
     match table::summary(&outcomes) {
         Ok(summary) => {
-            println!("{summary}");
+            display::print(&summary);
             Ok(ExitCode::SUCCESS)
         }
         Err(summary) => {
-            println!("{summary}\nthe same again: --seed {}", setup.seed);
+            display::print(&format!("{summary}\nthe same again: --seed {}", setup.seed));
             Ok(ExitCode::FAILURE)
         }
     }

@@ -213,15 +213,27 @@ async fn stop(round: &mut Round<'_>) -> Result<Moment, RoundError> {
 
 async fn delete(round: &mut Round<'_>) -> Result<Moment, RoundError> {
     let tenure = pair(round).await?;
-    between_renewals(round, &tenure).await?;
-    let key = lease_key()?;
-    let path = round.store().join(key.as_str());
-    let deleted_at = Moment::now();
-    std::fs::remove_file(path)
-        .map_err(|source| RoundError::Io { attempted: "deleting the lease", source })?;
-    round.done_at = Some(deleted_at);
-    round.note("the lease was deleted");
-    Ok(deleted_at)
+    let path = round.store().join(lease_key()?.as_str());
+    loop {
+        between_renewals(round, &tenure).await?;
+        let deleted_at = Moment::now();
+        std::fs::remove_file(&path)
+            .map_err(|source| RoundError::Io { attempted: "deleting the lease", source })?;
+        round.done_at = Some(deleted_at);
+        round.note("the lease was deleted");
+        let is_gone = round
+            .until("the holder to notice that its lease is gone", |round| {
+                let tenure = round.ledger.tenures.iter().find(|it| it.epoch == tenure.epoch)?;
+                let is_renewed = tenure.renewed.is_some_and(|sent| sent > deleted_at);
+                tenure.ended.as_ref().map(|_| true).or(is_renewed.then_some(false))
+            })
+            .await?;
+        if is_gone {
+            return Ok(deleted_at);
+        }
+        round.note("a renewal that was under way wrote it again");
+        round.done_at = None;
+    }
 }
 
 async fn garbage(round: &mut Round<'_>) -> Result<Moment, RoundError> {
