@@ -163,6 +163,9 @@ pub struct Reading {
 ///
 /// The state machine, the fence and the runner see time only through this trait, so that a test, a
 /// simulator or a model checker can drive it. [`SystemClock`] is the real one.
+///
+/// Services use [`SystemClock`]. Tests bring their own: `testing::ManualClock` moves only when it
+/// is told to.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// Monotonic time now. Never less than what an earlier call on this clock returned.
     fn monotonic(&self) -> MonotonicTime;

@@ -159,6 +159,27 @@ impl fmt::Debug for Fence {
 }
 
 /// The owner's side of one [`Fence`]: opens, extends, shuts. Dropping it shuts the fence.
+///
+/// Only who renews the lease needs one; everybody else gets [`Fence`]s. Its methods take the
+/// [`Reading`] of *before* a renewal was sent, since the renewal may have taken effect at any time
+/// after that.
+///
+/// ```
+/// use fencing::{Clock, Epoch, FenceControl, testing::ManualClock};
+/// use std::{sync::Arc, time::Duration};
+///
+/// let (clock, window) = (ManualClock::new(), Duration::from_secs(8));
+/// let mut control = FenceControl::new(Epoch::MIN, Arc::new(clock.clone()));
+/// let fence = control.fence();
+///
+/// control.open(clock.reading(), window)?;
+/// clock.advance(Duration::from_secs(3));
+/// let sent = clock.reading();                     // a renewal is sent,
+/// clock.advance(Duration::from_secs(1));          // and answered a second later
+/// control.extend(sent, window)?;
+/// assert_eq!(fence.remaining(), Duration::from_secs(7));
+/// # Ok::<(), fencing::FenceShut>(())
+/// ```
 #[derive(Debug)]
 pub struct FenceControl {
     fence: Fence,
@@ -250,6 +271,9 @@ fn deadline(sent: Reading, window: Duration) -> u64 {
 }
 
 /// The fence is shut: the tenure `epoch` must not act.
+///
+/// The one thing to do about it is to stop the work under that epoch. Whoever acquires the lease
+/// again gets another fence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the fence of epoch {epoch} is shut ({reason}): do not act under this epoch")]
 #[non_exhaustive]

@@ -72,6 +72,9 @@ impl FencingGate {
 /// The token is smaller than one that the resource has seen: its tenure is over.
 ///
 /// The caller must stop. Retrying with the same token can never succeed.
+///
+/// A service that gets it answers its caller as for a lost lease, and lets the work under that
+/// epoch end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "stale token: epoch {presented} was presented, but epoch {highest} has been here; this tenure \

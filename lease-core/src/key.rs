@@ -118,6 +118,15 @@ impl ClusterName {
 ///
 /// Generated ids are 32 hexadecimal digits; ids that are read may be any 1 to 64 bytes of
 /// `a-z A-Z 0-9 . _ -`.
+///
+/// ```
+/// use lease_core::key::InstanceId;
+///
+/// let id = InstanceId::random()?;
+/// assert_eq!(id.as_str().len(), 32);
+/// assert_ne!(InstanceId::new("s-1")?, InstanceId::new("s-10")?);    // never by a prefix
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(Arc<str>);
 
@@ -178,6 +187,11 @@ const fn starts_a_name(first: char) -> bool {
 }
 
 /// A name breaks the rules for names of its kind. Nothing was rewritten, nothing was touched.
+///
+/// ```
+/// let error = lease_core::ObjectKey::new("Orders/lease.json").unwrap_err().to_string();
+/// assert!(error.contains("a character other than a-z, 0-9") && error.contains("choose a name of"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the {what} {text:?} {why}; choose a name of a-z, 0-9, '.', '_' and '-'")]
 pub struct NameError {

@@ -138,6 +138,14 @@ pub enum Read {
 ///
 /// It holds what a store needs to recognise its own version: an entity tag, and where the store has
 /// one, a generation beside it.
+///
+/// ```
+/// use lease_core::Version;
+///
+/// let version = Version::new("\"9b2cf535\"");                  // an ETag, quotes and all
+/// assert_eq!(version.tag(), "\"9b2cf535\"");
+/// assert_ne!(version, version.clone().with_generation("17"));   // both count, as they came
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     tag: Arc<str>,
@@ -187,6 +195,25 @@ impl fmt::Display for Version {
 
 /// Why an operation on a store did not succeed, by **what is known about the write**: that decides
 /// what may follow (protocol, section 3).
+///
+/// A driver sorts every failure into one of these, and when it cannot tell, into
+/// [`InDoubt`](Self::InDoubt):
+///
+/// ```
+/// use lease_core::{StoreError, StoreErrorKind, store::Cause};
+///
+/// fn of_status(status: u16) -> StoreError {
+///     let cause = Cause::new(format!("the server answered {status}"));
+///     match status {
+///         409 => StoreError::Contended(cause),
+///         404 | 412 => StoreError::Precondition(cause),       // of a write; a read's 404 is `Read::Missing`
+///         501 => StoreError::Unsupported(cause),
+///         408 | 429 | 500.. => StoreError::InDoubt(cause),    // it may have been written
+///         _ => StoreError::Unavailable(cause),                // refused before anything was done
+///     }
+/// }
+/// assert_eq!(of_status(503).kind(), StoreErrorKind::InDoubt);
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -246,6 +273,14 @@ pub enum StoreErrorKind {
 /// What stood behind a [`StoreError`]: a sentence for people, and the error it came from.
 ///
 /// The sentence says what was attempted, on what, and what to do next. It holds no secret.
+///
+/// ```
+/// use lease_core::store::Cause;
+///
+/// let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+/// let cause = Cause::with_source("replacing /ha/orders/lease.json; let this user write there", refused);
+/// assert_eq!(cause.to_string(), "replacing /ha/orders/lease.json; let this user write there: permission denied");
+/// ```
 #[derive(Clone)]
 pub struct Cause {
     message: Arc<str>,

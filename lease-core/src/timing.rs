@@ -190,6 +190,18 @@ impl Default for Timing {
 }
 
 /// For how long after it was sent a renewal is valid.
+///
+/// ```
+/// use lease_core::{Timing, timing::Validity};
+/// use std::time::Duration;
+///
+/// let timing = Timing::new(Duration::from_secs(30), Duration::from_secs(5))?;
+/// assert_eq!(timing.window(), Duration::from_secs(24));                               // T - T/5
+/// let sooner = timing.with_validity(Validity::Fraction { per_mille: 600 })?;
+/// assert_eq!(sooner.window(), Duration::from_secs(18));
+/// assert!(timing.with_validity(Validity::Fraction { per_mille: 900 }).is_err());      // no margin left
+/// # Ok::<(), lease_core::timing::TimingError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Validity {
@@ -205,6 +217,14 @@ pub enum Validity {
 }
 
 /// A ttl and a renew interval that do not go together. Names both, and what to change.
+///
+/// ```
+/// use lease_core::Timing;
+/// use std::time::Duration;
+///
+/// let error = Timing::new(Duration::from_secs(30), Duration::from_secs(20)).unwrap_err().to_string();
+/// assert!(error.starts_with("ttl 30s with renew interval 20s is refused: the renew interval is from 1 s"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("ttl {ttl:?} with renew interval {renew:?} is refused: {rule}")]
 pub struct TimingError {

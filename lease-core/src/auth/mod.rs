@@ -169,6 +169,9 @@ impl Keys {
 }
 
 /// What content is worth that was read where the lease is kept.
+///
+/// [`acceptable`] says which of them may be believed. A verdict is no error: what cannot be
+/// believed is waited out and replaced like a lease whose holder is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
     /// A record of this cluster whose MAC verifies.
@@ -224,6 +227,16 @@ pub enum Objection {
 }
 
 /// A verdict, and what it is about.
+///
+/// ```
+/// use lease_core::auth::{Authenticator, Objection, Verdict};
+///
+/// let auth = Authenticator::new("orders".parse()?, None);
+/// let judged = auth.judge(br#"{"cluster":"billing","holder":"","epoch":7,"seq":1,"ttl_seconds":30}"#);
+/// assert_eq!((judged.verdict, judged.why), (Verdict::Forged, Some(Objection::OtherCluster)));
+/// assert!(judged.record.is_some());               // there for people to look at, not to be believed
+/// # Ok::<(), lease_core::key::NameError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Judgement {

@@ -170,6 +170,13 @@ fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// A secret cannot be used. The message says where it was looked for, never what was found.
+///
+/// ```
+/// use lease_core::auth::ClusterSecret;
+///
+/// let error = ClusterSecret::new(b"correct horse").unwrap_err().to_string();
+/// assert!(error.contains("shorter than 32 bytes") && !error.contains("horse"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {

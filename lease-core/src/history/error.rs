@@ -5,6 +5,18 @@ use fencing::durable::{LockError, ReadError, WriteError};
 use std::path::PathBuf;
 
 /// An instance directory cannot be used. Nothing in it was changed, unless it says otherwise.
+///
+/// ```
+/// use lease_core::history::{InstanceDir, InstanceDirError};
+///
+/// # let scratch = tempfile::tempdir().unwrap();
+/// # let path = scratch.path().join("instance");
+/// let _held = InstanceDir::open(&path)?;
+/// let error = InstanceDir::open(&path).unwrap_err();
+/// assert!(matches!(error, InstanceDirError::Busy { .. }));
+/// assert!(error.to_string().contains("stop that one, or give this instance a directory of its own"));
+/// # Ok::<(), InstanceDirError>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstanceDirError {
@@ -57,6 +69,9 @@ pub enum InstanceDirError {
 }
 
 /// A change of the history is not certainly on disk.
+///
+/// The manager then abandons the takeover that waited for it: no fence opens on what may be
+/// forgotten.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

@@ -4,6 +4,15 @@ use crate::record::{Nonce, Ttl};
 use fencing::{Epoch, durable::FileIdentity};
 
 /// What one instance remembers of one cluster. Empty by default.
+///
+/// ```
+/// use lease_core::{fencing::Epoch, history::History};
+///
+/// let mut history = History::default();
+/// assert!(history.is_empty());                    // a first start: `FirstStart::Immediate` counts
+/// history.last_epoch = Epoch::new(7);
+/// assert!(!history.is_empty());                   // every epoch from here on is above 7
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct History {
     /// The last epoch that this instance held, opened or not. Never lowered.

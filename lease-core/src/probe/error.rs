@@ -7,6 +7,24 @@ use crate::{
 use std::fmt;
 
 /// The store did not pass the probe.
+///
+/// ```
+/// use lease_core::{ObjectKey, StoreErrorKind, probe::{ProbeStep, probe}};
+/// use lease_core::testing::{Fault, FaultStore, MemoryStore, Op};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// // A store that takes a second create for a success.
+/// let store = FaultStore::new(MemoryStore::new());
+/// store.faults().next(Op::Create, Fault::Pass);
+/// store.faults().next(Op::Create, Fault::Fail(StoreErrorKind::Unsupported));
+/// let error = probe(&store, &ObjectKey::new("orders/lease.json")?).await.unwrap_err();
+/// let refusal = error.refusal().expect("not an outage");
+/// assert_eq!(refusal.step, ProbeStep::CreateExisting);
+/// println!("{error}");                            // what was tried, what came back, what to do
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {

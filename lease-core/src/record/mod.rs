@@ -37,6 +37,17 @@ use fencing::Epoch;
 pub use value::{Label, LabelError, MAX_LABEL_BYTES, Nonce, Ttl, TtlError, rfc3339};
 
 /// The newest snapshot that active instances wrote, as the lease vouches for it.
+///
+/// Both are under the MAC. They are handed on from lease to lease until an active instance names a
+/// newer one.
+///
+/// ```
+/// use lease_core::{fencing::Epoch, record::{Label, SnapshotMark}};
+///
+/// let mark = SnapshotMark { epoch: Epoch::MIN, at: Label::new("2026-10-12T09:58:41.517Z")? };
+/// assert_ne!(mark, SnapshotMark { at: Label::new("2026-10-12T09:58:41.517+00:00")?, ..mark.clone() });
+/// # Ok::<(), lease_core::record::LabelError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SnapshotMark {
     /// The epoch it was written under.

@@ -28,6 +28,18 @@ const EVENTS: usize = 256;
 
 /// Asks which epoch is proved to be in use by something else than the lease, for instance by
 /// authenticated snapshots. `Ok(None)`: by nothing.
+///
+/// ```
+/// use lease_core::{fencing::Epoch, runner::EpochFloor};
+/// use std::sync::Arc;
+///
+/// async fn newest_snapshot() -> std::io::Result<Option<u64>> {
+///     Ok(Some(7))                                 // one's own: list the snapshots, verify the newest
+/// }
+///
+/// let floor: EpochFloor = Arc::new(|| Box::pin(async { Ok(newest_snapshot().await?.and_then(Epoch::new)) }));
+/// # let _ = floor;
+/// ```
 pub type EpochFloor = Arc<
     dyn Fn() -> BoxFuture<'static, Result<Option<Epoch>, Box<dyn std::error::Error + Send + Sync>>>
         + Send
@@ -48,6 +60,24 @@ pub enum UntrustedPredecessor {
 }
 
 /// Chooses how a lease is held. See [`LeaseManager::builder`].
+///
+/// The choices that most services make:
+///
+/// ```
+/// use lease_core::{LeaseManager, Timing, auth::ClusterSecret, testing::MemoryStore};
+/// use std::time::Duration;
+///
+/// # async fn start(instance_dir: std::path::PathBuf) -> Result<LeaseManager, Box<dyn std::error::Error>> {
+/// let lease = LeaseManager::builder(MemoryStore::new(), "orders")
+///     .timing(Timing::default())                                  // 30 s / 10 s
+///     .instance_dir(instance_dir)                                 // on a disk that survives restarts
+///     .instance_name("orders-0")                                  // for people
+///     .secret(ClusterSecret::from_env("ORDERS_HA_SECRET")?)       // only who has it is believed
+///     .step_down_budget(Duration::from_secs(15))                  // how long the work may take to stop
+///     .start()
+///     .await?;
+/// # Ok(lease) }
+/// ```
 #[must_use = "nothing is held before `start`"]
 pub struct LeaseBuilder {
     store: Arc<dyn LeaseStore>,

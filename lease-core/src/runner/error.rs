@@ -11,6 +11,20 @@ use crate::{
 use fencing::Epoch;
 
 /// A manager did not start. Nothing was written to the lease.
+///
+/// Its text says what to change. Of these only [`Store`](Self::Store),
+/// [`StoreSilent`](Self::StoreSilent) and a [`Probe`](Self::Probe) that was inconclusive may pass
+/// by themselves: there it makes sense to try again.
+///
+/// ```
+/// use lease_core::{LeaseManager, runner::StartError, testing::MemoryStore};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let error = LeaseManager::builder(MemoryStore::new(), "orders").start().await.unwrap_err();
+/// assert!(matches!(error, StartError::NoInstanceDir));
+/// assert!(error.to_string().contains("give one with `instance_dir`"));
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -84,6 +98,9 @@ pub enum StartError {
 }
 
 /// The lease will not be acquired any more.
+///
+/// Both are final for this manager. A store that merely cannot be reached is none of them:
+/// acquiring waits.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -96,6 +113,9 @@ pub enum AcquireError {
 }
 
 /// A tenure that was needed is over.
+///
+/// Acquire again if the work is still to be done; look at the [reason](Self::reason) first if it
+/// may be of one's own making, as [`EndReason::Suspended`] on a starved runtime is.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the tenure of epoch {epoch} is over: {reason}")]
 #[non_exhaustive]
@@ -107,6 +127,24 @@ pub struct TenureEnded {
 }
 
 /// Work under a tenure did not come to its own end with the lease still held.
+///
+/// ```
+/// use lease_core::runner::RunError;
+///
+/// fn went_well<T, E: std::fmt::Display>(result: Result<T, RunError<T, E>>) -> bool {
+///     match result {
+///         Ok(_) => true,
+///         Err(RunError::Work(error)) => { println!("the work itself failed: {error}"); false }
+///         Err(RunError::Lost { ended, work }) => {
+///             // What it did last may have been refused by the gate; its result is still there.
+///             println!("{ended}; the work had come to {}", if work.is_ok() { "its end" } else { "an error" });
+///             false
+///         }
+///         Err(other) => { println!("{other}"); false }    // overran or panicked: something may still run
+///     }
+/// }
+/// # assert!(went_well(Ok::<_, RunError<(), std::fmt::Error>>(())));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError<T, E> {

@@ -7,6 +7,19 @@ use tokio::sync::broadcast;
 
 /// What an instance is doing right now. Watched through
 /// [`LeaseManager::status`](super::LeaseManager::status).
+///
+/// ```
+/// # use lease_core::{runner::LeaseManager, testing::MemoryStore};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let lease = LeaseManager::builder(MemoryStore::new(), "orders").ephemeral_instance().start().await?;
+/// let mut watch = lease.status();
+/// watch.wait_for(|status| status.lease.is_some()).await?;         // the first read has come back
+/// let status = watch.borrow().clone();
+/// let now = lease.clock().monotonic();
+/// assert_eq!(status.sentence(now), "standby; the lease is missing");
+/// assert!(status.time_to_deadline(now).is_zero());                // it holds nothing
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Status {
@@ -88,6 +101,7 @@ impl fmt::Display for Status {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let lease = LeaseManager::builder(MemoryStore::new(), "orders").ephemeral_instance().start().await?;
 /// let mut events = lease.events();
+/// # lease.stop().await;
 /// match events.next().await {
 ///     Some(Delivery::Event(event)) => println!("{event:?}"),
 ///     Some(Delivery::Missed(count)) => println!("{count} events went by"),
@@ -121,6 +135,8 @@ impl EventStream {
 }
 
 /// What an [`EventStream`] yields.
+///
+/// After a [`Missed`](Self::Missed), look at the [`Status`]: it is never behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Delivery {
     /// An event, in order.

@@ -14,6 +14,23 @@ use tokio_util::sync::CancellationToken;
 /// It is renewed in the background for as long as this value lives. Dropping it shuts the fence at
 /// once and lets the lease lapse; [`release`](Self::release) gives it back, and
 /// [`run`](Self::run) does that when the work has ended.
+///
+/// ```
+/// # use lease_core::{LeaseManager, Timing, machine::{EndReason, FirstStart}, testing::MemoryStore};
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let scratch = tempfile::tempdir()?;
+/// # let lease = LeaseManager::builder(MemoryStore::new(), "orders")
+/// #     .timing(Timing::short(Duration::from_millis(300), Duration::from_millis(100))?)
+/// #     .instance_dir(scratch.path().join("instance")).first_start(FirstStart::Immediate).start().await?;
+/// let tenure = lease.acquire().await?;
+/// let fence = tenure.fence();
+/// fence.check()?;                                                 // it may act
+/// assert_eq!(fence.epoch(), tenure.epoch());                      // the token of its writes
+/// assert_eq!(tenure.release().await, EndReason::Released);
+/// assert!(fence.check().is_err());                                // and never again under this epoch
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Tenure {
     state: Arc<TenureState>,

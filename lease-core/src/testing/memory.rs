@@ -84,6 +84,15 @@ struct Object {
 }
 
 /// How many operations a [`MemoryStore`] was asked for, refused ones included.
+///
+/// ```
+/// use lease_core::testing::MemoryStore;
+///
+/// let store = MemoryStore::new();
+/// let before = store.requests();
+/// // …what is to be counted…
+/// assert_eq!(store.requests().since(before).total(), 0);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Requests {

@@ -9,6 +9,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 /// One operation that a [`FaultStore`](super::FaultStore) was asked for.
+///
+/// [`Faults::calls`] returns them in order: a test reads from them what was asked, under which
+/// condition, whether it landed, and whether its caller knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Call {

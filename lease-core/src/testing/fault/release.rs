@@ -9,6 +9,22 @@ use std::{
 };
 
 /// Holds operations back until the test [releases](Self::release) them. Clones are one hold.
+///
+/// ```
+/// use lease_core::{LeaseStore, ObjectKey, Read};
+/// use lease_core::testing::{Fault, FaultStore, Hold, MemoryStore, Op};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (store, hold) = (FaultStore::new(MemoryStore::new()), Hold::new());
+/// store.faults().next(Op::Read, Fault::Hold(hold.clone()));
+/// let slow = store.clone();
+/// let read = tokio::spawn(async move { slow.read_versioned(&ObjectKey::new("a").unwrap(), None).await });
+/// store.faults().wait_for_calls(1).await;
+/// assert!(!read.is_finished());                   // it is on its way for as long as the test wants
+/// hold.release();
+/// assert_eq!(read.await??, Read::Missing);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Hold {
     released: Arc<Watched<bool>>,

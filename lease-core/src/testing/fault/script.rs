@@ -34,6 +34,9 @@ impl fmt::Display for Op {
 }
 
 /// What happens to one operation.
+///
+/// "Applied" means that the wrapped store got it, and did what it does with it: a condition that
+/// does not hold is refused there as ever.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Fault {
@@ -67,6 +70,16 @@ pub enum Fault {
 /// An operation meets the first fault that is scripted for it by [`next`](Self::next), which is
 /// used up by that; if there is none, the last that [`always`](Self::always) happens to it; if there
 /// is none either, it passes.
+///
+/// ```
+/// use lease_core::{StoreErrorKind, testing::{Fault, FaultStore, MemoryStore, Op}};
+///
+/// let faults = FaultStore::new(MemoryStore::new()).faults();
+/// faults.always(Op::Replace, Fault::Fail(StoreErrorKind::Unavailable));   // an outage of writes,
+/// faults.next(Op::Replace, Fault::Pass);                                  // but not of the very next
+/// assert_eq!((faults.left(), faults.count(Op::Replace)), (1, 0));
+/// faults.clear();                                                         // it is over
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     state: Arc<Watched<State>>,
