@@ -144,3 +144,15 @@ fn nothing_grows_without_bound() {
     }
     assert!(largest < 30_000, "{largest} bytes to print it");
 }
+
+#[test]
+fn an_acquisition_that_is_answered_after_a_suspend_is_over_at_once() {
+    let mut rig = Rig::watching(plain(), 7);
+    rig.unchanged_until(10.0);
+    let acquisition = rig.take("replace v1 e8 s1");
+    rig.clock.suspend(secs(3600), secs(1));
+    rig.answer(&acquisition, Reply::Written(Version::new("v2")));
+    rig.expect(&["taking over e8", "ended e8: Suspended"]);
+    assert!(!rig.is_open());
+    assert_eq!(rig.waiting(), ["read"]);
+}

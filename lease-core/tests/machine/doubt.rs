@@ -292,6 +292,7 @@ fn an_acquisition_in_doubt_is_not_adopted_at_its_own_deadline() {
         }
         rig.at(read_at).read("read unless v1", acquisition.landed("v2"));
         assert_eq!(rig.role() == Role::Active, is_adopted, "{read_at}");
+        rig.expect(if is_adopted { &["taking over e8", "active e8"] } else { &[] });
     }
 }
 

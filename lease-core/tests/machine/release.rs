@@ -95,6 +95,22 @@ fn a_release_refused_over_a_renewal_in_doubt_is_sent_once_more() {
 }
 
 #[test]
+fn a_release_that_waits_for_a_read_is_not_in_doubt() {
+    let mut rig = Rig::active();
+    rig.at(2.0);
+    let renewal = rig.fails("replace v1 e1 s2", InDoubt);
+    rig.at(2.1).with(|machine, now| machine.release(now));
+    rig.fails("release v1 e1 s3", Precondition);
+    while rig.now() < 4.9 {
+        rig.fails("read", Unavailable);
+        rig.at(rig.now() + 0.2);
+    }
+    rig.read("read", renewal.landed("v2"));
+    rig.written("release v2 e1 s4", "v3");
+    rig.expect(&["ended e1: Released"]);
+}
+
+#[test]
 fn a_renewal_that_lands_beside_a_release_sends_the_release_again() {
     let mut rig = Rig::active();
     rig.at(2.0);

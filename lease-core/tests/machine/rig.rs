@@ -274,7 +274,8 @@ impl Rig {
 
     pub(crate) fn settle(&mut self) {
         let now = self.clock.reading();
-        loop {
+        for turn in 0.. {
+            assert!(turn < 1_000, "it never comes to rest: {:#?}", self.machine);
             let action = self.machine.poll_action(now, &mut self.entropy);
             let is_idle = action.is_none();
             if let Some(action) = action {

@@ -258,8 +258,9 @@ impl<R: Rules> World<R> {
 
     /// Carries out what a machine wants until it wants nothing more.
     fn settle(&mut self, number: usize) {
-        loop {
+        for turn in 0.. {
             let node = &mut self.nodes[number];
+            assert!(turn < 1_000, "{} never comes to rest: {:#?}", node.name, node.machine);
             let now = node.clock.reading();
             let mut entropy = node.entropy;
             let action = node.machine.poll_action(now, &mut entropy);
