@@ -3,9 +3,12 @@
 
 use crate::wire::Moment;
 use bytes::Bytes;
-use lease_core::{LeaseStore as _, ObjectKey, Read, StoreError, Version};
+use lease_core::{LeaseStore as _, ObjectKey, StoreError, Version};
 use lease_local::LocalStore;
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
 struct Sample {
     from: Moment,
@@ -20,14 +23,16 @@ pub(crate) struct StoreOperations {
     key: ObjectKey,
     version: Version,
     samples: RefCell<Vec<Sample>>,
+    /// When the operation began that is under way.
+    under_way: Cell<Option<Moment>>,
 }
 
 impl StoreOperations {
     /// Creates the object in `store`.
     pub(crate) async fn start(store: LocalStore, key: ObjectKey) -> Result<Self, StoreError> {
         let version = store.create_if_absent(&key, content(0)).await?;
-        let operations = Self { store, key, version, samples: RefCell::default() };
-        Ok(operations)
+        let (samples, under_way) = (RefCell::default(), Cell::default());
+        Ok(Self { store, key, version, samples, under_way })
     }
 
     /// Measures until something fails.
@@ -45,23 +50,27 @@ impl StoreOperations {
 
     async fn measure(&self, version: &Version, number: u64) -> Result<Version, StoreError> {
         let from = Moment::now();
-        let Read::Found { .. } = self.store.read_versioned(&self.key, None).await? else {
-            return self.store.create_if_absent(&self.key, content(number)).await;
-        };
+        self.under_way.set(Some(from));
+        self.store.read_versioned(&self.key, None).await?;
         let read_at = Moment::now();
+        self.under_way.set(Some(read_at));
         let next = self.store.replace_if_match(&self.key, content(number), version).await?;
         let to = Moment::now();
+        self.under_way.set(None);
         let (read, replace) = (read_at.since(from), to.since(read_at));
         self.samples.borrow_mut().push(Sample { from, to, read, replace });
         Ok(next)
     }
 
-    /// One read and one replace, each the slowest that was under way between `from` and `to`.
+    /// One read and one replace, each the slowest that was under way between `from` and `to`; one
+    /// that still is counts as long as it has taken.
     pub(crate) fn slowest(&self, from: Moment, to: Moment) -> Duration {
         let samples = self.samples.borrow();
         let during = || samples.iter().filter(|it| it.from <= to && from <= it.to);
+        let unfinished = self.under_way.get().filter(|begun| *begun <= to);
+        let unfinished = unfinished.map(|begun| Moment::now().since(begun));
         let read = during().map(|it| it.read).max().unwrap_or_default();
-        read + during().map(|it| it.replace).max().unwrap_or_default()
+        read + during().map(|it| it.replace).chain(unfinished).max().unwrap_or_default()
     }
 
     /// One read and one replace, the median of all.

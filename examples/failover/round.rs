@@ -30,9 +30,10 @@ impl fmt::Display for RoundId {
 pub(crate) enum RoundError {
     #[error("process {side} failed: {error}")]
     Child { side: &'static str, error: String },
-    /// The store was so slow that the holder rightly lost the lease, or could not release it: that
-    /// says something about the disk, and nothing about the takeover that was to be seen.
-    #[error("a store operation took {slowest:.1?}, and {what}")]
+    /// The store was so slow, compared with R, that the holder rightly lost the lease, could not
+    /// release it, or a takeover lapsed before it was complete: that says something about the disk,
+    /// and nothing about the takeover that was to be seen.
+    #[error("store operations took {slowest:.1?}, and {what}")]
     Disturbed { slowest: Duration, what: String },
     #[error("{attempted}: {source}")]
     Io { attempted: &'static str, source: io::Error },
@@ -144,12 +145,18 @@ impl<'a> Round<'a> {
             source,
         })?;
         let (from, opened) = self.id.scenario.play(self).await?;
+        self.id.scenario.settle(self).await?;
         let took = Took {
             measured: opened.at.since(from),
             promised: self.id.scenario.promise(self.setup.timing),
             operations: self.setup.operations.slowest(from, opened.at),
         };
-        self.id.scenario.settle(self).await?;
+        // Where one operation takes as long as a renewal may take in all, more than its time is
+        // lost: a takeover then lapses before it is complete.
+        if !took.is_in_time() && took.operations > self.setup.timing.renew() / 2 {
+            let what = format!("the takeover took {:.3?}", took.measured);
+            return Err(RoundError::Disturbed { slowest: took.operations, what });
+        }
         Ok(took)
     }
 
