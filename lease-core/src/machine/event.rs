@@ -255,7 +255,7 @@ pub enum AbandonReason {
     Application,
     /// It was not confirmed within its budget.
     BudgetSpent,
-    /// The history could not be written.
+    /// The history could not be written, or not within T.
     History,
     /// The lease it was taken over from could not be believed.
     UntrustedPredecessor,
@@ -266,7 +266,7 @@ impl fmt::Display for AbandonReason {
         f.write_str(match self {
             Self::Application => "the application gave it up",
             Self::BudgetSpent => "it was not confirmed within its budget",
-            Self::History => "the history could not be written",
+            Self::History => "the history could not be written in time",
             Self::UntrustedPredecessor => {
                 "the lease it was taken over from cannot be believed; find out who wrote it"
             }
