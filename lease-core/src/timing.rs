@@ -174,6 +174,14 @@ impl Timing {
         }
     }
 
+    /// R/2: how long a standby waits for the answer to a read before it reads again. With R between
+    /// reads and R/10 before the second try that is less than 2R, so that one read without an answer
+    /// does not start the wait for the holder anew.
+    #[must_use]
+    pub fn read_budget(&self) -> Duration {
+        self.renew / 2
+    }
+
     /// The budget of one renewal request with `left` to go to the deadline: half of it, but at
     /// least R/2 and at most R, and never past the deadline.
     #[must_use]

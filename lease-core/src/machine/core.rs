@@ -190,8 +190,10 @@ impl<R: Rules> Core<R> {
         self.keep_out.filter(|keep_out| now < keep_out.until)
     }
 
-    /// 0 to R/10, later only, so that many standbys do not fire at once.
-    pub(super) fn draw_jitter(&mut self) -> Duration {
+    /// Up to R/10, later only, so that many standbys do not fire at once. `lag`: how long before now
+    /// what is seen may have been written; with the spread that stays within R, so that a takeover
+    /// comes within T + R of it.
+    pub(super) fn draw_jitter(&mut self, lag: Duration) -> Duration {
         if self.config.jitter_seed.is_none() {
             return Duration::ZERO;
         }
@@ -201,8 +203,10 @@ impl<R: Rules> Core<R> {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        let retry = u64::try_from(self.config.timing.retry().as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(mixed % retry.max(1))
+        let timing = &self.config.timing;
+        let left = timing.renew().saturating_sub(lag);
+        let most = left.clamp(timing.retry() / 10, timing.retry());
+        Duration::from_nanos(mixed % u64::try_from(most.as_nanos()).unwrap_or(u64::MAX).max(1))
     }
 }
 

@@ -84,12 +84,14 @@ pub(super) struct Opening {
 }
 
 impl Seen {
-    /// Takes in what a read shows at `now`. `restart`: O starts anew in any case.
+    /// Takes in what a read shows at `now`. `restart`: O starts anew in any case. `lag`: how long ago
+    /// what is new may have been written.
     pub(super) fn update<R: Rules>(
         before: Option<Self>,
         core: &mut Core<R>,
         shown: Shown,
         restart: bool,
+        lag: Duration,
         now: MonotonicTime,
     ) -> Self {
         let is_gap = before.as_ref().is_some_and(|seen| !seen.is_fresh(core, now));
@@ -107,7 +109,7 @@ impl Seen {
             Some(seen) if is_same && !restart && !(is_gap && R::BLIND_GAP_RESTARTS) => {
                 Self { what, last_shown: now, ..seen }
             }
-            _ => Self { what, since: now, last_shown: now, jitter: core.draw_jitter() },
+            _ => Self { what, since: now, last_shown: now, jitter: core.draw_jitter(lag) },
         }
     }
 

@@ -2,13 +2,13 @@
 
 use super::{
     Transition,
-    core::{Core, LastSnapshot, OwnWrite},
+    acquire::{Acquisition, Attempt, Recheck},
+    core::Core,
     event::{Attempted, EndReason, Event, LeaseSeen, Predecessor, WaitReason, Waiting},
-    holding::Taken,
-    io::{Action, Draft, Entropy, Request, RequestId, Sighting},
+    io::{Action, Entropy, Request, RequestId, Sighting},
     phase::Phase,
     rules::Rules,
-    seen::{Seen, Shown},
+    seen::{Lineage, Seen, Shown},
 };
 use crate::{
     store::{StoreErrorKind, Version},
@@ -17,57 +17,30 @@ use crate::{
 use fencing::{Epoch, MonotonicTime, Reading};
 use std::time::Duration;
 
-/// The most acquisitions in doubt that are remembered; forgetting one only means not adopting it.
-const MAX_DOUBTS: usize = 64;
-
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Standby {
-    poll: Poll,
+    pub(super) poll: Poll,
     phase: Phase,
-    seen: Option<Seen>,
+    /// When the last read that was answered was sent.
+    last_read: Option<MonotonicTime>,
+    pub(super) seen: Option<Seen>,
     /// The last summary that was told, so that each is told once.
     told: Option<LeaseSeen>,
-    attempt: Option<Attempt>,
+    pub(super) attempt: Option<Attempt>,
     /// Acquisitions that may have landed, or may land yet.
-    doubts: Vec<Acquisition>,
-    recheck: Recheck,
+    pub(super) doubts: Vec<Acquisition>,
+    pub(super) recheck: Recheck,
     floor: Floor,
     /// A tenure that ended because somebody else wrote: the next read tells who.
     obituary: Option<Epoch>,
     /// No acquisition before then: the number space is exhausted, or one was refused for no reason.
-    pause: Option<Waiting>,
-}
-
-/// What a failed acquisition asks of the next read, before which nothing is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-enum Recheck {
-    #[default]
-    No,
-    /// What was seen may well be there still, and then the wait for it is over.
-    Read,
-    /// Something else was there: what is seen now counts from now.
-    Restart,
+    pub(super) pause: Option<Waiting>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Poll {
+pub(super) enum Poll {
     Due(MonotonicTime),
     Sent { id: RequestId, sent: MonotonicTime, unless: Option<Version> },
-}
-
-/// An acquisition that was sent.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Acquisition {
-    write: OwnWrite,
-    hold_back: Option<Duration>,
-    predecessor: Predecessor,
-    last_snapshot: LastSnapshot,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Attempt {
-    id: RequestId,
-    acquisition: Acquisition,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -91,6 +64,7 @@ impl Standby {
         Self {
             poll: Poll::Due(now),
             phase: Phase::new(timing),
+            last_read: None,
             seen: None,
             told: None,
             attempt: None,
@@ -104,9 +78,10 @@ impl Standby {
 
     /// Requests past their budget count as failed from here on.
     pub(super) fn enter<R: Rules>(&mut self, core: &mut Core<R>, now: Reading) {
-        let budget = core.config.timing.renew();
+        let timing = &core.config.timing;
+        let (budget, read_budget) = (timing.renew(), timing.read_budget());
         if let Poll::Sent { id, sent, .. } = self.poll
-            && sent + budget <= now.monotonic
+            && sent + read_budget <= now.monotonic
         {
             core.forget(id);
             self.read_failed(core, StoreErrorKind::InDoubt, now.monotonic);
@@ -174,6 +149,7 @@ impl Standby {
         };
         let before = self.seen.as_ref().and_then(Seen::version).cloned();
         let transition = self.shown(core, shown, sent, now);
+        self.last_read = Some(sent);
         let due = self.next_read(core, sent, now, before.as_ref());
         self.poll = Poll::Due(due);
         transition
@@ -196,46 +172,14 @@ impl Standby {
             }
             _ => {
                 self.phase.lose();
-                sent + timing.renew()
+                sent + if core.config.phase_lock { Phase::scan(timing) } else { timing.renew() }
             }
         }
     }
 
     /// How close behind the holder's renewals the reads come, once that is known.
     pub(super) fn phase<R: Rules>(&self, core: &Core<R>) -> Option<Duration> {
-        self.phase.uncertainty(&core.config.timing)
-    }
-
-    pub(super) fn written<R: Rules>(
-        &mut self,
-        core: &mut Core<R>,
-        id: RequestId,
-        result: Result<Version, StoreErrorKind>,
-        now: MonotonicTime,
-    ) -> Option<Transition> {
-        let Attempt { acquisition, .. } = self.attempt.take_if(|attempt| attempt.id == id)?;
-        let soon = now + core.config.timing.retry();
-        self.recheck = Recheck::Read;
-        match result {
-            Ok(version) => return Some(Self::taken(core, acquisition, version, now)),
-            Err(StoreErrorKind::Unsupported) => return Some(Transition::Refuse),
-            Err(StoreErrorKind::Precondition) => {
-                self.recheck = Recheck::Restart;
-                core.known.learn_of_others();
-                self.poll = Poll::Due(now);
-            }
-            Err(StoreErrorKind::Contended) => self.poll = Poll::Due(soon),
-            Err(error @ StoreErrorKind::Unavailable) => {
-                core.failed(Attempted::Acquisition, error);
-                self.poll = Poll::Due(soon);
-            }
-            Err(error @ (StoreErrorKind::InDoubt | StoreErrorKind::Corrupt)) => {
-                core.failed(Attempted::Acquisition, error);
-                self.in_doubt(core, acquisition);
-                self.poll = Poll::Due(soon);
-            }
-        }
-        None
+        self.phase.lag(&core.config.timing)
     }
 
     pub(super) fn floor<R: Rules>(
@@ -262,15 +206,18 @@ impl Standby {
 
     /// When the next thing is due.
     pub(super) fn timeout<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> MonotonicTime {
-        let budget = core.config.timing.renew();
+        let timing = &core.config.timing;
+        let (budget, read_budget) = (timing.renew(), timing.read_budget());
         let poll = match (&self.attempt, &self.poll) {
             (Some(attempt), _) => attempt.acquisition.write.sent.monotonic + budget,
             (None, Poll::Due(due)) => *due,
-            (None, Poll::Sent { sent, .. }) => *sent + budget,
+            (None, Poll::Sent { sent, .. }) => *sent + read_budget,
         };
         let planned = match self.plan(core, now) {
             Plan::Wait(Waiting { until: Some(until), .. }) if until > now => Some(until),
-            _ => None,
+            // Asked late: what became due is still to be done.
+            Plan::Take { .. } => Some(now),
+            Plan::Nothing | Plan::Wait(_) => None,
         };
         planned.map_or(poll, |planned| poll.min(planned))
     }
@@ -346,51 +293,6 @@ impl Standby {
         Some(Action::FetchFloor(id))
     }
 
-    fn take<R: Rules>(
-        &mut self,
-        core: &mut Core<R>,
-        now: Reading,
-        entropy: &mut dyn Entropy,
-        hold_back: Option<Duration>,
-        predecessor: Predecessor,
-    ) -> Option<Action> {
-        let Ok(epoch) = core.known.next_epoch(&core.config, now.wall) else {
-            core.emit(Event::EpochsExhausted);
-            let until = Some(now.monotonic + core.config.timing.ttl());
-            self.pause = Some(Waiting { reason: WaitReason::EpochFloor, until });
-            return None;
-        };
-        if let Poll::Sent { id, .. } = self.poll {
-            // An answer from before the write would tell nothing of it.
-            core.forget(id);
-        }
-        self.poll = Poll::Due(now.monotonic);
-        let seen = self.seen.as_ref()?;
-        let draft = Draft {
-            held: true,
-            epoch,
-            seq: 1,
-            nonce: entropy.nonce(),
-            renewed_at: now.wall,
-            sign: predecessor.is_trusted(),
-            last_snapshot: seen.last_snapshot(core),
-        };
-        core.known.wrote(draft.epoch, draft.nonce);
-        let id = core.next_id();
-        let acquisition = Acquisition {
-            write: OwnWrite::of(&draft, now),
-            hold_back,
-            predecessor,
-            last_snapshot: draft.last_snapshot.clone(),
-        };
-        self.attempt = Some(Attempt { id, acquisition });
-        let request = match seen.version() {
-            None => Request::Create(draft),
-            Some(version) => Request::Replace(draft, version.clone()),
-        };
-        Some(Action::Send(id, request))
-    }
-
     fn shown<R: Rules>(
         &mut self,
         core: &mut Core<R>,
@@ -402,7 +304,8 @@ impl Standby {
         let version_before = self.seen.as_ref().map(|seen| seen.version().cloned());
         let lineage_before = self.seen.as_ref().map(|seen| seen.lineage(core));
         let restart = std::mem::take(&mut self.recheck) == Recheck::Restart;
-        let mut seen = Seen::update(self.seen.take(), core, shown, restart, now);
+        let lag = self.lag(core, &shown, now);
+        let mut seen = Seen::update(self.seen.take(), core, shown, restart, lag, now);
         if !R::SEEN_FROM_THE_ANSWER && seen.started_at() == now {
             seen = seen.since(sent);
         }
@@ -426,6 +329,18 @@ impl Standby {
         let landed = self.landed(core, &seen, now);
         self.seen = Some(seen);
         landed
+    }
+
+    /// How long ago what a read shows first may have been written.
+    fn lag<R: Rules>(&self, core: &Core<R>, shown: &Shown, now: MonotonicTime) -> Duration {
+        let since_last = self.last_read.map_or(Duration::ZERO, |sent| now - sent);
+        let Shown::Lease { verdict, facts: Some(facts), .. } = shown else { return since_last };
+        let before = self.seen.as_ref().map(|seen| seen.lineage(core));
+        let is_renewal = facts.holder.is_some()
+            && before == Some(Lineage::Epoch(facts.epoch))
+            && core.known.accepts(&core.config, *verdict);
+        let phase = self.phase.lag(&core.config.timing).filter(|_| is_renewal);
+        phase.unwrap_or(since_last)
     }
 
     /// Notes what the record says, if it can be believed, and reports what looks wrong.
@@ -455,57 +370,6 @@ impl Standby {
         if !is_told && facts.ttl != own {
             core.emit(Event::TtlDiffers { own, seen: facts.ttl });
         }
-    }
-
-    /// An acquisition in doubt that turns out to have landed, if it may still be adopted.
-    fn landed<R: Rules>(
-        &mut self,
-        core: &mut Core<R>,
-        seen: &Seen,
-        now: MonotonicTime,
-    ) -> Option<Transition> {
-        let window = core.window();
-        self.doubts.retain(|doubt| now < doubt.write.sent.monotonic + window);
-        if !core.wanted || core.stopping || core.kept_out(now).is_some() {
-            return None;
-        }
-        let (version, verdict, facts) = (seen.version()?, seen.verdict()?, seen.facts()?);
-        let is_shown = |it: &Acquisition| it.write.is_shown_by::<R>(&core.config, verdict, facts);
-        let found = self.doubts.iter().position(is_shown)?;
-        if core.known.highest_epoch() > Some(facts.epoch) {
-            // Somebody held the lease since: it was deleted, and this landed late.
-            return None;
-        }
-        let acquisition = self.doubts.swap_remove(found);
-        Some(Self::taken(core, acquisition, version.clone(), now))
-    }
-
-    fn taken<R: Rules>(
-        core: &mut Core<R>,
-        acquisition: Acquisition,
-        version: Version,
-        now: MonotonicTime,
-    ) -> Transition {
-        core.known.no_more_reclaims();
-        let Acquisition { write, hold_back, predecessor, last_snapshot } = acquisition;
-        Transition::Take(Taken {
-            write,
-            version,
-            // Counted from when it is known that the lease is ours, not from when it was asked for.
-            held_back_until: hold_back.map(|hold_back| now + hold_back),
-            predecessor,
-            last_snapshot,
-        })
-    }
-
-    fn in_doubt<R: Rules>(&mut self, core: &mut Core<R>, acquisition: Acquisition) {
-        // Whatever comes of it, no later acquisition may use its number again.
-        core.known.tried_epoch(acquisition.write.epoch);
-        if self.doubts.len() == MAX_DOUBTS {
-            self.doubts.remove(0);
-        }
-        self.doubts.push(acquisition);
-        self.recheck = Recheck::Read;
     }
 
     fn read_failed<R: Rules>(

@@ -183,10 +183,9 @@ fn a_new_cluster_opens_at_once_only_with_an_empty_history() {
         for write in rig.waiting() {
             rig.fails(&write, Precondition);
             rig.take("read unless v1");
-            rig.at(2.0);
-            rig.at(2.2);
+            rig.at(1.9);
         }
-        rig.at(2.2);
+        rig.at(2.0);
         let read = rig.waiting().pop().unwrap();
         rig.read(&read, Sighting::Missing);
         rig.at(2.5);

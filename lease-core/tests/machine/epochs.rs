@@ -39,8 +39,10 @@ fn case_32_with_nothing_anywhere_the_counter_starts_at_one_and_the_clock_at_its_
     let config = but(|it| it.epochs = EpochOrigin::Clock);
     let mut rig = Rig::new(config.clone(), Past::default());
     rig.read("read", Sighting::Missing);
-    let floor = 1_767_225_600_u64 << 21;
-    rig.take(&format!("create e{floor} s1"));
+    let second = 1_767_225_600_u64;
+    let floor = second << 21;
+    // A fence that is held back for 10 s has an epoch of when it opens.
+    rig.take(&format!("create e{} s1", (second + 11) << 21));
     // A clock that is behind decides nothing: above what is known in any case.
     let mut past = Past::default();
     past.last_epoch = Some(nth(floor + 5));
@@ -100,12 +102,12 @@ fn the_floor_is_asked_again_when_a_version_came_back() {
     // Unseen for more than 2R.
     let mut rig = Rig::watching(with_floor(), 7);
     tell_floor(&mut rig, Ok(None));
-    rig.at(9.0);
+    rig.at(8.5);
     let read = rig.waiting().remove(0);
     rig.read(&read, Sighting::NotModified);
     tell_floor(&mut rig, Ok(Some(20)));
     // A takeover of it was refused.
-    rig.unchanged_until(19.0);
+    rig.unchanged_until(18.5);
     rig.fails("replace v1 e21 s1", StoreErrorKind::Precondition);
     rig.read("read unless v1", Sighting::NotModified);
     assert_eq!(rig.floors.len(), 1);

@@ -260,7 +260,7 @@ fn a_release_is_not_trusted_without_evidence() {
     rig.expect(&["taking over e9 held back"]);
     // Held, but more than 2R ago.
     let mut rig = Rig::watching(plain(), 7);
-    rig.at(4.2).read("read unless v1", released(7, "v2"));
+    rig.at(4.1).read("read unless v1", released(7, "v2"));
     rig.written("replace v2 e8 s1", "v3");
     rig.expect(&["taking over e8 held back"]);
 }

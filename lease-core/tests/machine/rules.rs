@@ -142,17 +142,17 @@ fn a_slow_reply<R: Rules>() -> Result<(), String> {
     took_over(&world, 2)
 }
 
-/// A standby's read takes nearly R to arrive; a renewal lands just before it does.
+/// A standby's read takes nearly R/2 to arrive; a renewal lands just before it does.
 fn a_slow_read<R: Rules>() -> Result<(), String> {
-    let mut world = active_alone::<R>(10.0, 1.0);
+    let mut world = active_alone::<R>(10.0, 2.0);
     world.nodes[0].clock.set_rate(920_000);
     on(&mut world, 5.0)?;
     renewed(&mut world)?;
-    // The next renewal is sent 1/0.92 s after this one and is the last that lands. A fresh standby's
+    // The next renewal is sent 2/0.92 s after this one and is the last that lands. A fresh standby's
     // first read is on its way since 0.91 s when it arrives, right behind that renewal.
-    on(&mut world, 0.18)?;
+    on(&mut world, 1.27)?;
     let slow = Link { out: secs(0.915), ..Link::default() };
-    world.add_behind(slow, config("b", 10.0, 1.0), Past::default());
+    world.add_behind(slow, config("b", 10.0, 2.0), Past::default());
     world.nodes[1].clock.set_rate(1_080_000);
     renewed(&mut world)?;
     world.nodes[0].link = LOST;

@@ -55,13 +55,23 @@ fn a_failed_read_is_repeated_after_a_tenth_of_r() {
     rig.at(2.199);
     assert!(rig.waiting().is_empty());
     rig.at(2.2);
-    // One that never answers has failed after R.
+    // One that never answers has failed after R/2.
     let lost = rig.take("read unless v1");
-    rig.at(4.399);
+    rig.at(3.399);
     assert!(rig.waiting().is_empty());
-    rig.at(4.4);
+    rig.at(3.4);
     assert!(rig.was_forgotten(&lost));
     rig.take("read unless v1");
+}
+
+#[test]
+fn one_read_without_an_answer_does_not_restart_the_wait() {
+    let mut rig = Rig::watching(plain(), 7);
+    rig.at(2.0);
+    let lost = rig.take("read unless v1");
+    rig.at(3.2).read("read unless v1", Sighting::NotModified);
+    assert!(rig.was_forgotten(&lost));
+    assert_eq!(taken_at(&mut rig, 16.0), Some(10.0));
 }
 
 #[test]
@@ -153,7 +163,7 @@ fn a_ttl_that_was_read_counts_for_its_own_length() {
     let mut past = Past::default();
     past.largest_ttl = Some(secs(20));
     let mut rig = Rig::new(plain(), past);
-    rig.at(1.0).read("read", held("b", 7, 1, "v1"));
+    rig.at(0.9).read("read", held("b", 7, 1, "v1"));
     let taken = taken_at(&mut rig, 40.0).unwrap();
     assert!((20.0..=22.0).contains(&taken), "taken at {taken}");
 }
@@ -347,11 +357,11 @@ fn an_answer_that_nobody_waits_for_changes_nothing() {
 fn a_poll_on_its_way_is_forgotten_when_a_takeover_is_sent() {
     let mut rig = Rig::standby();
     let first = rig.take("read");
-    rig.at(1.0).answer(&first, Reply::Read(held("b", 7, 1, "v1")));
+    rig.at(0.9).answer(&first, Reply::Read(held("b", 7, 1, "v1")));
     rig.unchanged_until(9.9);
     rig.at(10.5);
     let poll = rig.take("read unless v1");
-    rig.at(11.0);
+    rig.at(10.9);
     rig.take("replace v1 e8 s1");
     assert!(rig.was_forgotten(&poll));
     rig.answer(&poll, Reply::Read(held("b", 7, 2, "v2")));
