@@ -2,23 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail as the test does")]
 
+mod program;
+
 use fencing::{Clock as _, SystemClock};
+use program::example;
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    path::Path,
+    process::{Output, Stdio},
     time::Duration,
 };
-
-/// Cargo builds the examples with the tests, and puts them beside the directory of the tests.
-fn example(name: &str) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let path: PathBuf = test.ancestors().nth(2).unwrap().join("examples").join(name);
-    assert!(path.exists(), "{} is missing: run `cargo build --examples` first", path.display());
-    let mut command = Command::new(path);
-    command.stdin(Stdio::null());
-    command
-}
 
 fn failover(scratch: &Path, args: &[&str]) -> Output {
     example("failover").args(args).env("TMPDIR", scratch).output().unwrap()
