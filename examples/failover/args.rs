@@ -28,8 +28,9 @@ pub(crate) struct Args {
     pub(crate) rounds: u32,
 
     /// How many rounds are played at a time, each with a lease and two processes of its own.
-    #[arg(long, value_name = "ROUNDS", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) parallel: u8,
+    /// Default: 4, or 20 in a comparison, where most of the time nothing happens.
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) parallel: Option<u8>,
 
     /// Chooses when what is done; printed at the start. Default: another one in each run.
     #[arg(long)]
@@ -38,6 +39,11 @@ pub(crate) struct Args {
     /// Play only this one. May be given several times.
     #[arg(long = "scenario", value_name = "NAME", value_enum)]
     pub(crate) scenarios: Vec<Scenario>,
+
+    /// Kill the active process in as many rounds with phase lock as without, after the standby has
+    /// watched it for long, and compare when it takes over and how often it reads.
+    #[arg(long, conflicts_with = "scenarios")]
+    pub(crate) compare_phase: bool,
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -65,6 +71,9 @@ pub(crate) struct ChildArgs {
     /// Told that the cluster is new.
     #[arg(long)]
     pub(crate) first: bool,
+    /// Reads the lease every R, whenever it was renewed.
+    #[arg(long)]
+    pub(crate) no_phase_lock: bool,
     /// The process that started it: without it, it ends.
     #[arg(long)]
     pub(crate) parent: i32,

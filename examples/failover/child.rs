@@ -4,13 +4,14 @@
 
 use crate::{
     args::ChildArgs,
+    counted::Counted,
     wire::{self, Moment, Say, Tell},
 };
 use lease_core::{
     LeaseManager, Tenure, Timing,
     fencing::Fence,
     machine::{EndReason, Event, FirstStart},
-    runner::{AcquireError, Delivery, EventStream, StartError},
+    runner::{AcquireError, Delivery, EventStream, StartError, Status},
     timing::TimingError,
 };
 use lease_local::{LocalStore, OpenError};
@@ -18,7 +19,7 @@ use std::{future::Future, io::Write as _, pin::pin, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, watch},
 };
 
 /// The cluster that both processes belong to.
@@ -46,11 +47,12 @@ pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
         Timing::short(Duration::from_millis(args.ttl_ms), Duration::from_millis(args.renew_ms))?;
     let first_start = if args.first { FirstStart::Immediate } else { FirstStart::HeldBack };
     let mut terminated = signal(SignalKind::terminate())?;
-    let lease = LeaseManager::builder(LocalStore::open(args.store)?, CLUSTER)
+    let lease = LeaseManager::builder(Counted(LocalStore::open(args.store)?), CLUSTER)
         .timing(timing)
         .instance_dir(args.instance)
         .instance_name(args.name)
         .first_start(first_start)
+        .phase_lock(!args.no_phase_lock)
         .start()
         .await?;
     say(&Say::Started { at: Moment::now() });
@@ -60,6 +62,7 @@ pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
         say(&Say::Seen { at: Moment::now(), lease: seen.to_string() });
     }
     tokio::spawn(report(events, timing));
+    tokio::spawn(report_phase(lease.status()));
 
     let mut serving = pin!(serve(&lease, inbox()));
     tokio::select! {
@@ -211,6 +214,17 @@ async fn report(mut events: EventStream, timing: Timing) {
             Delivery::Missed(count) => Say::Failed { error: format!("{count} events were missed") },
         };
         say(&message);
+    }
+}
+
+/// Tells the parent how close behind the renewals this standby reads.
+async fn report_phase(mut status: watch::Receiver<Status>) {
+    let mut told = None;
+    while status.changed().await.is_ok() {
+        let behind = status.borrow_and_update().phase;
+        if std::mem::replace(&mut told, behind) != behind {
+            say(&Say::Phase { at: Moment::now(), behind });
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Tenure {
     pub(crate) opened: Option<Opened>,
     /// When the last renewal that is known to have succeeded was sent.
     pub(crate) renewed: Option<Moment>,
+    /// How often it was renewed.
+    pub(crate) renewals: u32,
     pub(crate) ended: Option<Ended>,
 }
 
@@ -97,6 +99,7 @@ impl Ledger {
                     taking_over_at: at,
                     opened: None,
                     renewed: None,
+                    renewals: 0,
                     ended: None,
                 });
             }
@@ -108,6 +111,7 @@ impl Ledger {
             Say::Renewed { epoch, sent, deadline, .. } => {
                 if let Some(tenure) = self.tenure(side, epoch) {
                     tenure.renewed = tenure.renewed.max(Some(sent));
+                    tenure.renewals += 1;
                     if let Some(opened) = &mut tenure.opened {
                         opened.deadline = opened.deadline.max(deadline);
                     }
@@ -123,6 +127,8 @@ impl Ledger {
             Say::Write { at, epoch } => return Some(self.write(side, epoch, at)),
             Say::Started { .. }
             | Say::Seen { .. }
+            | Say::Read { .. }
+            | Say::Phase { .. }
             | Say::AboutToWrite { .. }
             | Say::Failed { .. } => {}
         }

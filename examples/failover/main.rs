@@ -10,6 +10,8 @@
 
 mod args;
 mod child;
+mod compare;
+mod counted;
 mod display;
 mod ledger;
 mod measure;
@@ -79,8 +81,11 @@ struct Setup {
 
 impl Setup {
     /// No round takes longer, whatever happens in it.
-    fn round_limit(&self) -> Duration {
-        (self.timing.ttl() + self.timing.renew()) * 5 + Duration::from_secs(20)
+    fn round_limit(&self, id: RoundId) -> Duration {
+        let watched = id.phase_lock.map_or(0, |_| compare::RENEWALS_MAX * 2);
+        (self.timing.ttl() + self.timing.renew()) * 5
+            + self.timing.renew() * watched
+            + Duration::from_secs(20)
     }
 }
 
@@ -115,34 +120,54 @@ fn failed(error: &DemoError) -> ExitCode {
 async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
     let setup = set_up(&args).await?;
     let scenarios = match args.scenarios.is_empty() {
+        _ if args.compare_phase => vec![Scenario::Kill],
         true => Scenario::value_variants().to_vec(),
-        false => args.scenarios,
+        false => args.scenarios.clone(),
     };
     introduce(&setup, &scenarios);
-    let ids = scenarios.iter().flat_map(|scenario| {
-        (1..=args.rounds).map(|number| RoundId { scenario: *scenario, number })
-    });
-    let playing = stream::iter(ids)
-        .map(|id| round::play(&setup, id))
-        .buffer_unordered(usize::from(args.parallel))
-        .collect::<Vec<Outcome>>();
-    let outcomes = tokio::select! {
-        outcomes = playing => outcomes,
-        error = setup.operations.run() => return Err(error.into()),
-        interrupted = interrupted()? => return Err(interrupted),
-    };
+    let outcomes = play(&setup, &args, &scenarios).await?;
     setup.display.close();
-    let table = table::of(&setup, &scenarios, &outcomes);
-    display::print(&format!("{table}\n{}", table::notes(&setup, &scenarios)));
-    match table::summary(&outcomes) {
-        Ok(summary) => {
-            display::print(&summary);
-            Ok(ExitCode::SUCCESS)
+    let (table, notes, holds) = match args.compare_phase {
+        true => compare::report(&setup, &outcomes),
+        false => {
+            let table = table::of(&setup, &scenarios, &outcomes);
+            (table, table::notes(&setup, &scenarios), true)
         }
-        Err(summary) => {
-            display::print(&format!("{summary}\nthe same again: --seed {}", setup.seed));
-            Ok(ExitCode::FAILURE)
-        }
+    };
+    display::print(&format!("{table}\n{notes}"));
+    let summary = table::summary(&outcomes);
+    let has_passed = summary.is_ok() && holds;
+    display::print(&summary.unwrap_or_else(|summary| summary));
+    if has_passed {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !holds {
+        display::print("FAILED: phase lock is not worth what is promised of it");
+    }
+    display::print(&format!("the same again: --seed {}", setup.seed));
+    Ok(ExitCode::FAILURE)
+}
+
+async fn play(
+    setup: &Setup,
+    args: &Args,
+    scenarios: &[Scenario],
+) -> Result<Vec<Outcome>, DemoError> {
+    // Side by side, so that both meet the same machine.
+    let locks: &[_] = if args.compare_phase { &[Some(true), Some(false)] } else { &[None] };
+    let ids = scenarios.iter().flat_map(|&scenario| {
+        let numbers = (1..=args.rounds).flat_map(|number| locks.iter().map(move |it| (number, it)));
+        numbers.map(move |(number, &phase_lock)| RoundId { scenario, number, phase_lock })
+    });
+    let parallel = args.parallel.unwrap_or(if args.compare_phase { 20 } else { 4 });
+    let playing = stream::iter(ids)
+        .map(|id| round::play(setup, id))
+        .buffer_unordered(usize::from(parallel))
+        .collect::<Vec<Outcome>>();
+    tokio::select! {
+        outcomes = playing => Ok(outcomes),
+        error = setup.operations.run() => Err(error.into()),
+        interrupted = interrupted()? => Err(interrupted),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) ttl: Duration,
     pub(crate) renew: Duration,
     pub(crate) first: bool,
+    pub(crate) phase_lock: bool,
 }
 
 /// Something that a child did.
@@ -42,6 +43,10 @@ pub(crate) struct Member {
     last_lines: VecDeque<String>,
     pub(crate) started_at: Option<Moment>,
     pub(crate) has_seen_lease: bool,
+    /// When it read the lease.
+    pub(crate) reads: Vec<Moment>,
+    /// How close behind the renewals it reads, once it has found when they come.
+    pub(crate) phase: Option<Duration>,
     pub(crate) is_gone: bool,
     /// From when until when it was stopped by SIGSTOP.
     pub(crate) frozen: Vec<(Moment, Option<Moment>)>,
@@ -66,6 +71,7 @@ impl Member {
             .args(["--renew-ms", &plan.renew.as_millis().to_string()])
             .args(["--parent", &std::process::id().to_string()])
             .args(plan.first.then_some("--first"))
+            .args((!plan.phase_lock).then_some("--no-phase-lock"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -88,6 +94,8 @@ impl Member {
             last_lines: VecDeque::new(),
             started_at: None,
             has_seen_lease: false,
+            reads: Vec::new(),
+            phase: None,
             is_gone: false,
             frozen: Vec::new(),
             dead_at: None,
@@ -99,10 +107,12 @@ impl Member {
         let line = match heard {
             // Too many to be worth a place among the last lines.
             Heard::Said(Say::Write { .. }) => return,
+            Heard::Said(Say::Read { at }) => return self.reads.push(*at),
             Heard::Said(say) => {
                 match say {
                     Say::Started { at } => self.started_at = Some(*at),
                     Say::Seen { .. } => self.has_seen_lease = true,
+                    Say::Phase { behind, .. } => self.phase = *behind,
                     _ => {}
                 }
                 wire::encode(say)

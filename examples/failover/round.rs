@@ -2,6 +2,7 @@
 
 use crate::{
     Setup,
+    compare::Watched,
     display::{self, View},
     ledger::{Ledger, Opened, Side, Tenure},
     member::{Heard, Member, Plan},
@@ -17,11 +18,19 @@ use tokio::sync::mpsc;
 pub(crate) struct RoundId {
     pub(crate) scenario: Scenario,
     pub(crate) number: u32,
+    /// For the comparison: the standby locks on to the phase of the renewals, or does not, and
+    /// watches for long before the kill. `None`: it does, and does not watch for long.
+    pub(crate) phase_lock: Option<bool>,
 }
 
 impl fmt::Display for RoundId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<7} {:>3}", self.scenario.name(), self.number)
+        let name = match self.phase_lock {
+            None => self.scenario.name(),
+            Some(true) => "lock",
+            Some(false) => "no lock",
+        };
+        write!(f, "{name:<7} {:>3}", self.number)
     }
 }
 
@@ -51,6 +60,8 @@ pub(crate) struct Outcome {
     pub(crate) id: RoundId,
     /// How long the takeover took, and how long it may have taken.
     pub(crate) takeover: Option<Took>,
+    /// How the standby watched before the kill, in a comparison.
+    pub(crate) watched: Option<Watched>,
     pub(crate) overlaps: usize,
     pub(crate) refused: usize,
     /// How often it was begun anew, because the store was too slow to show anything.
@@ -90,6 +101,7 @@ pub(crate) struct Round<'a> {
     pub(crate) about_to_write: Option<Moment>,
     /// When the thing was done that the round is about.
     pub(crate) done_at: Option<Moment>,
+    pub(crate) watched: Option<Watched>,
 }
 
 /// How often a round that the disk disturbed is played again.
@@ -97,7 +109,7 @@ const TRIES: u32 = 5;
 
 /// Plays one round to its end and judges it.
 pub(crate) async fn play(setup: &Setup, id: RoundId) -> Outcome {
-    let limit = setup.round_limit();
+    let limit = setup.round_limit(id);
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -120,11 +132,12 @@ pub(crate) async fn play(setup: &Setup, id: RoundId) -> Outcome {
 impl<'a> Round<'a> {
     fn new(setup: &'a Setup, id: RoundId, attempt: u32) -> Self {
         let (hear, heard) = mpsc::unbounded_channel();
+        // With and without phase lock, the same is done at the same moments.
         let round = u64::from(id.number) << 16 | u64::from(attempt) << 8 | id.scenario as u64;
         Self {
             setup,
             id,
-            dir: setup.dir.path().join(format!("{}-{}-{attempt}", id.scenario.name(), id.number)),
+            dir: setup.dir.path().join(format!("{id}-{attempt}").replace(' ', "-")),
             begun_at: Moment::now(),
             heard,
             hear,
@@ -136,6 +149,7 @@ impl<'a> Round<'a> {
             rng: fastrand::Rng::with_seed(setup.seed ^ round),
             about_to_write: None,
             done_at: None,
+            watched: None,
         }
     }
 
@@ -148,7 +162,7 @@ impl<'a> Round<'a> {
         self.id.scenario.settle(self).await?;
         let took = Took {
             measured: opened.at.since(from),
-            promised: self.id.scenario.promise(self.setup.timing),
+            promised: self.promise(),
             operations: self.setup.operations.slowest(from, opened.at),
         };
         // Where one operation takes as long as a renewal may take in all, more than its time is
@@ -158,6 +172,17 @@ impl<'a> Round<'a> {
             return Err(RoundError::Disturbed { slowest: took.operations, what });
         }
         Ok(took)
+    }
+
+    fn promise(&self) -> Duration {
+        let timing = self.setup.timing;
+        match self.id.phase_lock {
+            None => self.id.scenario.promise(timing),
+            // Who watches for long also misses a renewal now and then: the bounds of section 8 of
+            // docs/protocol.md.
+            Some(true) => timing.ttl() + timing.renew() + timing.renew() / 5,
+            Some(false) => timing.ttl() + timing.renew() + timing.renew() / 10,
+        }
     }
 
     /// Both processes are killed, and what they still said is taken in.
@@ -207,7 +232,15 @@ impl<'a> Round<'a> {
                 self.setup.display.say(&line);
             }
         }
-        Outcome { id: self.id, takeover, overlaps, refused, disturbed, faults }
+        Outcome {
+            id: self.id,
+            takeover,
+            watched: self.watched,
+            overlaps,
+            refused,
+            disturbed,
+            faults,
+        }
     }
 
     fn last_words(&self) -> impl Iterator<Item = String> {
@@ -215,6 +248,10 @@ impl<'a> Round<'a> {
             let lines = self.members[side.index()].iter().flat_map(Member::last_lines);
             lines.map(move |line| format!("    {} said last: {line}", side.name()))
         })
+    }
+
+    pub(crate) const fn id(&self) -> RoundId {
+        self.id
     }
 
     pub(crate) const fn setup(&self) -> &'a Setup {
@@ -239,6 +276,7 @@ impl<'a> Round<'a> {
             ttl: self.setup.timing.ttl(),
             renew: self.setup.timing.renew(),
             first,
+            phase_lock: self.id.phase_lock.unwrap_or(true),
         };
         let member = Member::start(&plan, &self.hear)
             .map_err(|source| RoundError::Io { attempted: "starting a process", source })?;

@@ -1,6 +1,7 @@
 //! What is done to the two processes, and what is promised of it.
 
 use crate::{
+    compare,
     ledger::{Ended, Opened, Side, Tenure},
     round::{Round, RoundError},
     wire::{Moment, Tell},
@@ -135,8 +136,12 @@ async fn renewed_after(
 
 async fn kill(round: &mut Round<'_>) -> Result<Moment, RoundError> {
     let tenure = pair(round).await?;
+    if let Some(phase_lock) = round.id().phase_lock {
+        compare::watch(round, &tenure, phase_lock).await?;
+    }
     let span = round.part_of(round.setup().timing.renew());
     round.run_for(span).await?;
+    compare::count(round)?;
     let died = round.member(tenure.side)?.kill().await;
     died.map_err(|source| RoundError::Io { attempted: "killing the active process", source })?;
     let dead_by = Moment::now();

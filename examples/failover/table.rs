@@ -12,15 +12,20 @@ const NARROW: TableStyle = TableStyle::new()
 
 /// One row for each scenario that was played.
 pub(crate) fn of(setup: &Setup, scenarios: &[Scenario], outcomes: &[Outcome]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NARROW).set_header([
-        "scenario", "rounds", "promised", "min", "median", "max", "overlaps", "refused",
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table =
+        narrow(["scenario", "rounds", "promised", "min", "median", "max", "overlaps", "refused"]);
     for scenario in scenarios {
         table.add_row(row(setup, *scenario, outcomes));
+    }
+    table
+}
+
+/// An empty table: a name, and numbers behind it.
+pub(crate) fn narrow(header: [&str; 8]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NARROW).set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }

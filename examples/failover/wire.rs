@@ -46,6 +46,10 @@ pub(crate) enum Say {
     Started { at: Moment },
     /// What the standby sees of the lease.
     Seen { at: Moment, lease: String },
+    /// The store is asked for the lease.
+    Read { at: Moment },
+    /// The standby reads that close behind the renewals, or does not know when they come.
+    Phase { at: Moment, behind: Option<Duration> },
     /// The lease is held, the fence still shut.
     TakingOver { at: Moment, epoch: Epoch, predecessor: String, held_back_until: Option<Moment> },
     /// The fence is open. It was not before `not_before`, and shuts by itself at `deadline`.

@@ -2,5 +2,7 @@
 //!
 //! ```sh
 //! cargo run --example quickstart      # one instance, one lease in a directory
+//! cargo run --example singleton_job -- --name a      # a job that runs once across replicas
+//! cargo run --example leader_only_http -- --name a   # routes that answer only where it is active
 //! cargo run --example failover        # two processes share it, and one of them is killed, frozen, …
 //! ```

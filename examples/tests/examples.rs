@@ -2,23 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail as the test does")]
 
+mod program;
+
 use fencing::{Clock as _, SystemClock};
+use program::example;
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    path::Path,
+    process::{Output, Stdio},
     time::Duration,
 };
-
-/// Cargo builds the examples with the tests, and puts them beside the directory of the tests.
-fn example(name: &str) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let path: PathBuf = test.ancestors().nth(2).unwrap().join("examples").join(name);
-    assert!(path.exists(), "{} is missing: run `cargo build --examples` first", path.display());
-    let mut command = Command::new(path);
-    command.stdin(Stdio::null());
-    command
-}
 
 fn failover(scratch: &Path, args: &[&str]) -> Output {
     example("failover").args(args).env("TMPDIR", scratch).output().unwrap()
@@ -87,6 +80,22 @@ fn the_demonstration_passes_and_prints_its_table() {
 }
 
 #[test]
+fn the_comparison_prints_both_halves_and_its_status_is_its_verdict() {
+    let scratch = tempfile::tempdir().unwrap();
+    let args = ["--compare-phase", "--ttl", "600ms", "--renew", "200ms", "--rounds", "1"];
+    let output = failover(scratch.path(), &args);
+    let printed = text(&output.stdout);
+    let is_row = |line: &str, name| line.split_whitespace().next() == Some(name);
+    for name in ["on", "off"] {
+        assert!(printed.lines().any(|line| is_row(line, name)), "no row for {name}: {printed}");
+    }
+    assert!(printed.contains("requests of the standby with phase lock : without: "), "{printed}");
+    // How it comes out is decided by the machine too: under load one round says nothing.
+    let has_passed = !printed.contains("MISSED") && !printed.contains("FAILED");
+    assert_eq!(output.status.success(), has_passed, "{printed}");
+}
+
+#[test]
 fn a_store_that_is_a_url_is_refused_with_what_to_do() {
     let scratch = tempfile::tempdir().unwrap();
     let output = failover(scratch.path(), &["--store", "s3://bucket/ha"]);
@@ -105,6 +114,7 @@ fn bad_timing_is_refused_with_what_to_do() {
         ("--renew=1s", "below half of the ttl"),
         ("--rounds=0", "1..=10000"),
         ("--scenario=flood", "kill"),
+        ("--parallel=0", "1..=64"),
     ] {
         let output = failover(scratch.path(), &[arg]);
         let said = text(&output.stderr);

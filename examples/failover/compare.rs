@@ -1,0 +1,148 @@
+//! What phase lock is worth: the same kills with it and without it.
+
+use crate::{
+    Setup,
+    ledger::{Side, Tenure},
+    round::{Outcome, Round, RoundError},
+    table,
+};
+use comfy_table::Table;
+use std::time::Duration;
+
+/// How many renewals a standby watches before the kill: long enough that the reads with which it
+/// searches for the phase at first do not decide how many it makes per R.
+const RENEWALS: u32 = 60;
+/// How many it watches at most, if it has not found their phase by then.
+pub(crate) const RENEWALS_MAX: u32 = 90;
+/// How much more often than without phase lock it may read.
+const REQUESTS_MAX: f64 = 1.1;
+
+/// How a standby watched before the kill.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched {
+    /// From its first read to its last.
+    span: Duration,
+    /// How many came after the first.
+    reads: usize,
+    /// It knew when the renewals come.
+    has_found: bool,
+}
+
+/// Lets the standby watch, with phase lock until it has found the phase.
+pub(crate) async fn watch(
+    round: &mut Round<'_>,
+    tenure: &Tenure,
+    phase_lock: bool,
+) -> Result<(), RoundError> {
+    let renewals = |round: &Round<'_>| {
+        let mut tenures = round.ledger.tenures.iter();
+        tenures.find(|it| it.epoch == tenure.epoch).map_or(0, |it| it.renewals)
+    };
+    let before = renewals(round);
+    round
+        .until("the standby to have watched for long", |round| {
+            let seen = renewals(round) - before;
+            let may_go = !phase_lock || has_found(round) || seen >= RENEWALS_MAX;
+            (seen >= RENEWALS && may_go).then_some(())
+        })
+        .await
+}
+
+/// Counts what the standby has read so far.
+pub(crate) fn count(round: &mut Round<'_>) -> Result<(), RoundError> {
+    let has_found = has_found(round);
+    // The very first one, before it can know anything, looks whether the secrets agree.
+    if let [_, first, .., last] = round.member(Side::B)?.reads[..] {
+        let reads = round.member(Side::B)?.reads.len() - 2;
+        round.watched = Some(Watched { span: last.since(first), reads, has_found });
+    }
+    Ok(())
+}
+
+/// Whether the standby reads close behind the renewals.
+fn has_found(round: &mut Round<'_>) -> bool {
+    let close = round.setup().timing.renew() / 10;
+    round.member(Side::B).is_ok_and(|it| it.phase.is_some_and(|behind| behind <= close))
+}
+
+/// The rounds with phase lock, or those without.
+struct Half {
+    takeovers: Vec<Duration>,
+    watched: Vec<Watched>,
+    reads_per_renew: f64,
+}
+
+impl Half {
+    fn of(setup: &Setup, outcomes: &[Outcome], phase_lock: bool) -> Self {
+        let own = || outcomes.iter().filter(|it| it.id.phase_lock == Some(phase_lock));
+        let mut takeovers: Vec<_> =
+            own().filter_map(|it| it.takeover).map(|it| it.measured).collect();
+        takeovers.sort_unstable();
+        let watched: Vec<_> = own().filter_map(|it| it.watched).collect();
+        let reads: usize = watched.iter().map(|it| it.reads).sum();
+        let reads = f64::from(u32::try_from(reads).unwrap_or(u32::MAX));
+        let span: Duration = watched.iter().map(|it| it.span).sum();
+        let reads_per_renew = reads / span.div_duration_f64(setup.timing.renew());
+        Self { takeovers, watched, reads_per_renew }
+    }
+
+    /// In the middle of an even number: of the two there, their mean.
+    fn median(&self) -> Option<Duration> {
+        let count = self.takeovers.len();
+        let upper = self.takeovers.get(count / 2)?;
+        let lower = self.takeovers.get(count.saturating_sub(1) / 2)?;
+        Some((*lower + *upper) / 2)
+    }
+
+    fn row(&self, name: &str) -> Vec<String> {
+        let time = |it: Option<Duration>| {
+            it.map_or_else(|| "-".to_owned(), |it| format!("{:.3}", it.as_secs_f64()))
+        };
+        let watched: Duration = self.watched.iter().map(|it| it.span).sum();
+        vec![
+            name.to_owned(),
+            self.takeovers.len().to_string(),
+            time(self.takeovers.first().copied()),
+            time(self.median()),
+            time(self.takeovers.last().copied()),
+            format!("{:.1}", watched.as_secs_f64()),
+            self.watched.iter().map(|it| it.reads).sum::<usize>().to_string(),
+            format!("{:.3}", self.reads_per_renew),
+        ]
+    }
+}
+
+/// Both halves, what the columns mean, and whether what is promised of phase lock held.
+pub(crate) fn report(setup: &Setup, outcomes: &[Outcome]) -> (Table, String, bool) {
+    let [with, without] = [true, false].map(|lock| Half::of(setup, outcomes, lock));
+    let mut table = table::narrow([
+        "phase lock",
+        "kills",
+        "min",
+        "median",
+        "max",
+        "watched",
+        "reads",
+        "reads per R",
+    ]);
+    table.add_row(with.row("on")).add_row(without.row("off"));
+    let bound = setup.timing.ttl() + setup.timing.renew() / 4;
+    let ratio = with.reads_per_renew / without.reads_per_renew;
+    let is_soon = with.median().is_some_and(|median| median <= bound);
+    let is_cheap = ratio <= REQUESTS_MAX; // not so either if nothing was read
+    let found = with.watched.iter().filter(|it| it.has_found).count();
+    let verdict = |holds| if holds { "held" } else { "MISSED" };
+    let notes = format!(
+        "All times in seconds. min, median, max: the other is active so long after the last\n  \
+         renewal was sent. watched: before the kills, all rounds together, at least {RENEWALS}\n  \
+         renewals in each; it read close behind them at the end in {found} of {} with phase lock\n\
+         median with phase lock: {:.3}, at most T + R/4 = {:.3}: {}\n\
+         requests of the standby with phase lock : without: {ratio:.3}, at most {REQUESTS_MAX}: {}\n",
+        with.watched.len(),
+        with.median().unwrap_or_default().as_secs_f64(),
+        bound.as_secs_f64(),
+        verdict(is_soon),
+        verdict(is_cheap),
+    );
+    (table, notes, is_soon && is_cheap)
+}
