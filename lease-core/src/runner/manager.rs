@@ -201,6 +201,9 @@ impl LeaseManager {
     }
 
     /// The events from now on. Each caller has a stream of its own.
+    ///
+    /// What happened between the start and this call is not in it: ask for the stream first, then
+    /// look at [`status`](Self::status).
     #[must_use]
     pub fn events(&self) -> EventStream {
         let receiver = match self.events.upgrade() {

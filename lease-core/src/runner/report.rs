@@ -113,8 +113,9 @@ impl Report {
 
     fn log_waiting(&self, waiting: Option<Waiting>, now: Reading) {
         let Some(Waiting { reason, until }) = waiting else { return };
-        // A standby that watches a healthy holder waits for nothing that a person has to know.
-        if reason == WaitReason::Store {
+        // An answer of the store comes in a moment, and a confirmation is the application's own: a
+        // person has to know of neither.
+        if matches!(reason, WaitReason::Confirmation | WaitReason::Store) {
             return;
         }
         match until.map(|until| now.monotonic.until(until)) {
