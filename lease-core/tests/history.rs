@@ -8,6 +8,7 @@ use lease_core::{
     key::ClusterName,
     record::{Nonce, Ttl, Unreadable},
 };
+use proptest::prelude::*;
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -233,6 +234,56 @@ fn case_16_a_damaged_history_is_refused_and_left_as_it_is() {
 
     fs::write(&file, &good).unwrap();
     assert_eq!(open(&path).history(&orders()).last_epoch, Epoch::new(12));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_history_panics_and_none_is_changed_by_opening_it(
+        unit in prop_oneof![
+            prop::collection::vec(any::<u8>(), 1..64),
+            r#"[\[\]{},:"\\a0u.e+ \-]{1,64}"#.prop_map(String::into_bytes),
+        ],
+        start in prop_oneof![Just(""), Just(r#"{"format":1,"instance":"s-1","clusters":{"a":{"#)],
+        length in 0..=64 * 1024_usize,
+    ) {
+        let (_scratch, path) = scratch();
+        drop(open(&path));
+        let file = path.join("history.json");
+        let content: Vec<u8> = start.bytes().chain(unit.into_iter().cycle()).take(length).collect();
+        fs::write(&file, &content).unwrap();
+        let opened = InstanceDir::open(&path);
+        prop_assert!(
+            matches!(&opened, Ok(_) | Err(InstanceDirError::Unreadable { .. })),
+            "{:?}", opened
+        );
+        prop_assert_eq!(fs::read(&file).unwrap(), content);
+    }
+
+    #[test]
+    fn no_damaged_history_panics_and_one_that_reads_keeps_its_marks(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let (_scratch, path) = scratch();
+        opened_seven(&path);
+        let file = path.join("history.json");
+        let mut content = fs::read(&file).unwrap();
+        let at = at.index(content.len());
+        content[at] = byte;
+        fs::write(&file, &content).unwrap();
+        if let Ok(dir) = InstanceDir::open(&path) {
+            let before = dir.history(&orders());
+            dir.update(&orders(), with_epoch(1)).unwrap();
+            let after = dir.history(&orders());
+            prop_assert!(after.last_epoch >= before.last_epoch);
+            drop(dir);
+            prop_assert_eq!(open(&path).history(&orders()), after);
+        }
+        else {
+            prop_assert_eq!(fs::read(&file).unwrap(), content);
+        }
+    }
 }
 
 #[test]

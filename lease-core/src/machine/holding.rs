@@ -166,6 +166,17 @@ impl Holding {
         None
     }
 
+    /// The fence was found shut although it should be open.
+    pub(super) fn fence_shut<R: Rules>(
+        &mut self,
+        core: &mut Core<R>,
+        epoch: Epoch,
+        now: MonotonicTime,
+    ) -> Option<Transition> {
+        let should_be_open = self.stage == Stage::Active && self.epoch == epoch;
+        should_be_open.then(|| self.end(core, EndReason::Suspended, now))
+    }
+
     pub(super) fn confirm(&mut self) {
         if let Stage::TakingOver { confirmed } = &mut self.stage {
             *confirmed = true;

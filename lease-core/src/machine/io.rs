@@ -133,7 +133,8 @@ pub enum Reply {
     Written(Version),
 }
 
-/// What to do with the fence of the current tenure.
+/// What to do with the fence of the current tenure. If the fence refuses, since it is shut already,
+/// say so with [`handle_fence_shut`](super::Machine::handle_fence_shut).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FenceOrder {

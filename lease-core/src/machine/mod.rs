@@ -209,6 +209,16 @@ impl<R: Rules> Machine<R> {
         }
     }
 
+    /// The fence of this tenure refused an order, since it is shut for good.
+    ///
+    /// A fence looks at the clocks by itself, later than the machine does, and latches what it sees:
+    /// a deadline that passed while the order was on its way, or a wall clock that was set forward and
+    /// back. The tenure is over then. Otherwise a lease would be renewed for ever under which nobody
+    /// may act.
+    pub fn handle_fence_shut(&mut self, epoch: Epoch, now: Reading) {
+        self.with_holding(now, |holding, core| holding.fence_shut(core, epoch, now.monotonic));
+    }
+
     // ---- mutators ----
 
     /// Whether somebody wants the lease. A standby that is not wanted only watches.

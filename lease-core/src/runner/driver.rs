@@ -170,10 +170,8 @@ impl Driver {
         }
     }
 
-    fn order_fence(&self, order: FenceOrder) {
+    fn order_fence(&mut self, order: FenceOrder) {
         let Some(tenure) = &self.tenure else { return };
-        // A fence that was found shut by itself stays shut; the machine's own deadline check ends
-        // the tenure at its next input.
         let result = match order {
             FenceOrder::Open { sent, window } => tenure.with_control(|it| it.open(sent, window)),
             FenceOrder::Extend { sent, window } => {
@@ -187,6 +185,7 @@ impl Driver {
         if let Err(shut) = result {
             tracing::warn!(epoch = %shut.epoch, reason = %shut.reason, "the fence is shut already");
             tenure.shut();
+            self.machine.handle_fence_shut(shut.epoch, self.parts.clock.reading());
         }
     }
 

@@ -151,16 +151,19 @@ impl Tenure {
     }
 
     pub(super) async fn give_back(&self) -> EndReason {
+        // The wish goes first: a driver that finds the fence shut without one takes it for a fault.
+        self.state.set_wish(Wish::Release);
         self.state.shut();
-        self.wish(Wish::Release);
+        self.shared.wake.notify_one();
         self.ended().await
     }
 
     /// The work failed in a way that leaves open what it still does: the fence is shut now, and the
     /// lease lapses.
     pub(super) fn fail(&self) {
+        self.state.set_wish(Wish::Fail);
         self.state.shut();
-        self.wish(Wish::Fail);
+        self.shared.wake.notify_one();
     }
 
     pub(super) fn release_on_drop(&mut self, release: bool) {
@@ -175,12 +178,13 @@ impl Tenure {
 
 impl Drop for Tenure {
     fn drop(&mut self) {
-        // Shut here, not only by the driver: nothing may act between this line and its next turn.
-        self.state.shut();
         let wish = if self.release_on_drop { Wish::Release } else { Wish::Drop };
         // What was wished before goes on, a release that is on its way for one.
         if matches!(self.state.wish(), Wish::Hold | Wish::Confirm) {
-            self.wish(wish);
+            self.state.set_wish(wish);
         }
+        // Shut here, not only by the driver: nothing may act between this line and its next turn.
+        self.state.shut();
+        self.shared.wake.notify_one();
     }
 }

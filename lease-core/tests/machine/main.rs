@@ -8,6 +8,7 @@ mod ends;
 mod epochs;
 mod parts;
 mod random;
+mod regressions;
 mod release;
 mod renewal;
 mod rig;

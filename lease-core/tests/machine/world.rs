@@ -295,14 +295,15 @@ impl<R: Rules> World<R> {
             }
             Action::Fence(FenceOrder::Open { sent, window }) => {
                 let control = node.control.as_mut().expect("a tenure has a fence before it opens");
-                if control.open(sent, window).is_ok() {
-                    let epoch = control.fence().epoch();
-                    self.opened.push((self.time, number, epoch));
+                let epoch = control.fence().epoch();
+                match control.open(sent, window) {
+                    Ok(()) => self.opened.push((self.time, number, epoch)),
+                    Err(_) => node.machine.handle_fence_shut(epoch, now),
                 }
             }
             Action::Fence(FenceOrder::Extend { sent, window }) => {
-                if let Some(control) = &mut node.control {
-                    let _ = control.extend(sent, window);
+                if let Some(Err(shut)) = node.control.as_mut().map(|it| it.extend(sent, window)) {
+                    node.machine.handle_fence_shut(shut.epoch, now);
                 }
             }
             Action::Fence(_) => node.control = None,

@@ -176,6 +176,20 @@ async fn case_25_a_suspend_is_seen_by_the_first_check_and_ends_it_once() {
     assert_eq!(ends_left(events).await, 0, "ended twice");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_was_off_for_a_moment_does_not_leave_a_lease_without_a_fence() {
+    let rig = Rig::new();
+    let lease = rig.builder().start().await.unwrap();
+    let mut events = lease.events();
+    let tenure = lease.acquire().await.unwrap();
+    sleep(R / 2).await;
+    rig.clock.jump_wall(3600);
+    assert!(tenure.fence().check().is_err(), "before any timer fired");
+    rig.clock.jump_wall(-3600);
+    let ended = tokio::time::timeout(R * 2, end_of(&mut events, tenure.epoch())).await;
+    assert_eq!(ended, Ok(EndReason::Suspended), "renewed under a fence that is shut");
+}
+
 #[test]
 fn the_end_of_the_runtime_shuts_the_fence() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
