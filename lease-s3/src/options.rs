@@ -11,7 +11,7 @@ use crate::{
     url::{self, Endpoint, StoreUrl},
 };
 use lease_core::{
-    ObjectKey, StoreError,
+    ObjectKey, StoreError, StoreErrorKind,
     fencing::{Clock as _, SystemClock},
     probe::{ProbeError, ProbeStep, probe_and_clean},
 };
@@ -20,6 +20,10 @@ use object_store::{
     aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut},
 };
 use std::{fmt, time::Duration};
+
+/// How often a store is probed whose answers left the verdict open: Ceph 16 answers 500 to most losers
+/// of a race, now and then to nearly all.
+const PROBE_TRIES: u32 = 8;
 
 /// What to do about S3 Object Lock, under which every renewal leaves a version that cannot be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -241,7 +245,20 @@ impl S3Options {
         let clock = SystemClock::new();
         let began = clock.monotonic();
         let lease = ObjectKey::new("lease.json").map_err(|_| OpenError::Url(UrlError::Prefix))?;
-        let report = match probe_and_clean(&store, &lease).await {
+        let mut tries = 1;
+        let verdict = loop {
+            match probe_and_clean(&store, &lease).await {
+                // As after a race whose losers were answered 500. It says nothing of the store.
+                Err(ProbeError::Inconclusive { step, source })
+                    if tries < PROBE_TRIES && is_doubt(&source) =>
+                {
+                    tracing::info!(store = %self.place, %step, %source, "probing it again");
+                    tries += 1;
+                }
+                verdict => break verdict,
+            }
+        };
+        let report = match verdict {
             Ok(report) => report,
             Err(ProbeError::Refused(refusal)) => {
                 return Err(OpenError::Refused { place: self.place.to_string(), refusal });
@@ -274,6 +291,10 @@ impl S3Options {
     fn unavailable(&self, what: &'static str, source: StoreError) -> OpenError {
         OpenError::Unavailable { place: self.place.to_string(), what, source }
     }
+}
+
+fn is_doubt(error: &StoreError) -> bool {
+    matches!(error.kind(), StoreErrorKind::InDoubt | StoreErrorKind::Contended)
 }
 
 /// Retrying a conditional write is the state machine's decision alone.

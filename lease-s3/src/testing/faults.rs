@@ -2,7 +2,7 @@
 
 use super::quirks::Asked;
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use http_body::Frame;
 use std::{
     collections::VecDeque,
@@ -119,7 +119,19 @@ impl fmt::Debug for Late {
     }
 }
 
-type Choose = Box<dyn FnMut(&Method, &str) -> Option<Fault> + Send>;
+/// A request as it came: what a test chooses faults by.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Seen {
+    /// Its method.
+    pub method: Method,
+    /// The key in the bucket; empty for the bucket itself.
+    pub key: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+}
+
+type Choose = Box<dyn FnMut(&Seen) -> Option<Fault> + Send>;
 
 /// The faults that are to come.
 #[derive(Default)]
@@ -140,11 +152,11 @@ impl Faults {
     /// The fault that this request meets.
     pub(super) fn take(&self, asked: &Asked) -> Option<Fault> {
         let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = queued.iter().position(|(method, _)| *method == asked.method) {
+        if let Some(index) = queued.iter().position(|(method, _)| *method == asked.seen.method) {
             return queued.remove(index).map(|(_, fault)| fault);
         }
         let mut choose = self.choose.lock().unwrap_or_else(PoisonError::into_inner);
-        choose.as_mut().and_then(|choose| choose(&asked.method, &asked.key))
+        choose.as_mut().and_then(|choose| choose(&asked.seen))
     }
 }
 

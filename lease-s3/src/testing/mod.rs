@@ -26,7 +26,7 @@ mod faults;
 mod quirks;
 mod server;
 
-pub use faults::{Fault, Held, Late};
+pub use faults::{Fault, Held, Late, Seen};
 pub use http::Method;
 pub use quirks::Quirk;
 pub use server::{Requests, TestServer};

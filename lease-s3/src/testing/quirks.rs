@@ -1,6 +1,9 @@
 //! What is wrong with a whole server, or unusual.
 
-use super::backend::{Lax, http_date, now};
+use super::{
+    backend::{Lax, http_date, now},
+    faults::Seen,
+};
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use s3s::Body;
 
@@ -51,8 +54,7 @@ pub enum Quirk {
 /// What a request asks for, as far as quirks and faults need to know.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    pub(super) method: Method,
-    pub(super) key: String,
+    pub(super) seen: Seen,
     pub(super) is_object_lock: bool,
     pub(super) if_match: Option<String>,
     pub(super) is_conditional: bool,
@@ -65,8 +67,11 @@ impl Asked {
         let path = request.uri().path().trim_start_matches('/');
         let key = path.split_once('/').map_or("", |(_, key)| key);
         Self {
-            method: request.method().clone(),
-            key: key.to_owned(),
+            seen: Seen {
+                method: request.method().clone(),
+                key: key.to_owned(),
+                headers: headers.clone(),
+            },
             is_object_lock: request.uri().query().is_some_and(|it| it.starts_with("object-lock")),
             if_match: value(header::IF_MATCH).map(str::to_owned),
             is_conditional: headers.contains_key(header::IF_MATCH)
@@ -78,7 +83,7 @@ impl Asked {
 impl Quirk {
     /// What the server answers at once, without its store.
     pub(super) fn answers(self, asked: &Asked) -> Option<Response<Body>> {
-        let is_put = asked.method == Method::PUT;
+        let is_put = asked.seen.method == Method::PUT;
         let is_quoted = asked.if_match.as_ref().is_some_and(|it| it.starts_with('"'));
         match self {
             Self::BareIfMatch if is_put && is_quoted => Some(error(412, "PreconditionFailed")),
@@ -129,7 +134,7 @@ impl Quirk {
             }
             (_, None) => return,
             (Self::NoEtag, _) => String::new(),
-            (Self::NoEtagOnPut, _) if asked.method == Method::PUT => String::new(),
+            (Self::NoEtagOnPut, _) if asked.seen.method == Method::PUT => String::new(),
             (Self::RewrittenEtags, Some(tag)) => format!("{}-gzip\"", tag.trim_end_matches('"')),
             (Self::UnquotedEtags, Some(tag)) => tag.trim_matches('"').to_owned(),
             (Self::WeakEtags, Some(tag)) => format!("W/{tag}"),

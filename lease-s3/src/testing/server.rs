@@ -2,7 +2,7 @@
 
 use super::{
     backend::{BUCKET, Backend, Lax, Object},
-    faults::{Endless, Fault, Faults},
+    faults::{Endless, Fault, Faults, Seen},
     quirks::{Asked, Quirk, error},
 };
 use crate::{AmazonS3Builder, S3Options, S3Store};
@@ -124,9 +124,8 @@ impl TestServer {
         self.shared.faults.push(method, fault);
     }
 
-    /// Every request that meets no [`next`](Self::next) fault is shown to `choose`, with its method
-    /// and key.
-    pub fn choose(&self, choose: impl FnMut(&Method, &str) -> Option<Fault> + Send + 'static) {
+    /// Every request that meets no [`next`](Self::next) fault is shown to `choose`.
+    pub fn choose(&self, choose: impl FnMut(&Seen) -> Option<Fault> + Send + 'static) {
         self.shared.faults.choose(Some(Box::new(choose)));
     }
 
@@ -238,7 +237,7 @@ impl Shared {
 
     fn count(&self, asked: &Asked) {
         let mut requests = lock(&self.requests);
-        match asked.method {
+        match asked.seen.method {
             Method::DELETE => requests.delete += 1,
             Method::GET => requests.get += 1,
             Method::PUT => requests.put += 1,

@@ -1,9 +1,13 @@
 //! The driver against a server in this process: the suite, the probe, field cases, faults, leases.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
 
+mod bad_input;
 mod conformance;
+mod credentials;
+mod lease;
 mod outcomes;
 mod probing;
+mod schedules;
 
 use lease_core::{LeaseStore as _, ObjectKey, Read, StoreError, Version};
 use lease_s3::{S3Store, testing::TestServer};
@@ -14,17 +18,25 @@ macro_rules! trials {
     ($($test:ident),* $(,)?) => {
         vec![$(libtest_mimic::Trial::test(
             concat!(module_path!(), "::", stringify!($test)).trim_start_matches("s3::"),
-            || { $crate::run($test()); Ok(()) },
+            || $crate::within_limit($test()),
         )),*]
     };
 }
 pub(crate) use trials;
 
 fn main() {
-    let trials: Vec<Trial> = [conformance::trials(), outcomes::trials(), probing::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let trials: Vec<Trial> = [
+        bad_input::trials(),
+        conformance::trials(),
+        credentials::trials(),
+        lease::trials(),
+        outcomes::trials(),
+        probing::trials(),
+        schedules::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
@@ -36,6 +48,13 @@ fn run<T>(future: impl Future<Output = T>) -> T {
         .build()
         .unwrap()
         .block_on(future)
+}
+
+/// A test that waits for what never comes has failed, and says so.
+fn within_limit(test: impl Future<Output = ()>) -> Result<(), libtest_mimic::Failed> {
+    let limit = std::time::Duration::from_secs(300);
+    run(async { tokio::time::timeout(limit, test).await })
+        .map_err(|_| format!("not done within {limit:?}").into())
 }
 
 fn key() -> ObjectKey {
