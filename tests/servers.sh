@@ -100,7 +100,9 @@ stop_one() { local f p; for f in $([ "$1" = ceph ] && ls "$D"/ceph/run/*.pid 2>/
 env_one() { local ep ak=testak sk=testsk name; case $1 in
   ceph) ep=http://127.0.0.1:${CEPH_PORT:-7480} ;; ministack) ep=http://127.0.0.1:4577 ;; moto) ep=http://127.0.0.1:5556 ;;
   rclone) ep=http://127.0.0.1:8090 ;; s3rver) ep=http://127.0.0.1:4568 ak=S3RVER sk=S3RVER ;; localbucket) ep=http://127.0.0.1:9003 ;;
-  azurite) printf 'HA_TEST_AZURITE_URL=az://leases/p?account=devstoreaccount1&endpoint=http://127.0.0.1:10000/devstoreaccount1\n'; return ;;
+  azurite) printf 'HA_TEST_AZURITE_URL=az://leases/p?account=devstoreaccount1&endpoint=http://127.0.0.1:10000/devstoreaccount1\n'
+    # The key that every Azurite has; it is documented, and no secret.
+    printf 'AZURE_STORAGE_ACCOUNT_KEY=%s\n' Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==; return ;;
   *) echo "unknown server $1" >&2; exit 2 ;; esac
   name=HA_TEST_S3_${1^^}
   printf '%s_URL=s3://leases/p?endpoint=%s\n%s_ACCESS_KEY=%s\n%s_SECRET_KEY=%s\n' "$name" "$ep" "$name" "$ak" "$name" "$sk"; }

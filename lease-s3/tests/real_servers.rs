@@ -5,9 +5,13 @@
 //! | --- | --- |
 //! | `HA_TEST_S3_URL` | MinIO, or any store that must be taken |
 //! | `HA_TEST_S3_<NAME>_URL` | one of the servers of `tests/servers.sh` |
+//! | `HA_TEST_AZURITE_URL` | Azurite (feature `azure`) |
 //! | `…_ACCESS_KEY`, `…_SECRET_KEY` beside each | its keys |
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
 
+#[cfg(feature = "azure")]
+#[path = "real_servers/azurite.rs"]
+mod azurite;
 #[path = "real_servers/bucket.rs"]
 mod bucket;
 
@@ -65,6 +69,8 @@ fn main() {
             trials.push(trial.with_ignored_flag(is_unset));
         }
     }
+    #[cfg(feature = "azure")]
+    trials.extend(azurite::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 

