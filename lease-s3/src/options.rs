@@ -22,8 +22,8 @@ use object_store::{
 use std::{fmt, time::Duration};
 
 /// How often a store is probed whose answers left the verdict open: Ceph 16 answers 500 to most losers
-/// of a race, now and then to nearly all.
-const PROBE_TRIES: u32 = 8;
+/// of a race, and then to nearly all. What bounds the time that this takes is the limit of connecting.
+const PROBE_TRIES: u32 = 50;
 
 /// What to do about S3 Object Lock, under which every renewal leaves a version that cannot be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
