@@ -73,10 +73,21 @@ impl Client {
             (Some(trouble), _) => trouble,
             (None, _) => "they could not be read".to_owned(),
         };
-        format!(
-            "nothing was sent, for want of credentials ({why}); set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY, or give this machine or container a role (profile files are \
-             not read)"
-        )
+        let source = match &self.recipe {
+            Recipe::S3(_) => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine or container \
+                 a role (profile files are not read)"
+            }
+            #[cfg(feature = "gcp")]
+            Recipe::Gcs(_) => {
+                "set GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT, or give this machine \
+                 a service account"
+            }
+            #[cfg(feature = "azure")]
+            Recipe::Azure(_) => {
+                "set AZURE_STORAGE_ACCOUNT_KEY, or give this machine or workload an identity"
+            }
+        };
+        format!("nothing was sent, for want of credentials ({why}); {source}")
     }
 }

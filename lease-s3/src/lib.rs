@@ -80,6 +80,8 @@ mod xml;
 
 pub use error::{OpenError, UrlError};
 pub use object_store::aws::AmazonS3Builder;
+#[cfg(feature = "gcp")]
+pub use object_store::gcp::GoogleCloudStorageBuilder;
 pub use options::{ObjectLock, S3Options};
 pub use provider::{LimitExceeded, Provider};
 pub use store::S3Store;

@@ -113,17 +113,33 @@ impl S3Options {
     #[cfg(feature = "gcp")]
     fn gcs(url: StoreUrl) -> Result<Self, UrlError> {
         use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-        let client = |key| GoogleConfigKey::Client(key);
-        let is_plain_http = url.endpoint.as_ref().is_some_and(|endpoint| endpoint.is_plain_http);
-        let mut builder = GoogleCloudStorageBuilder::from_env()
-            .with_bucket_name(&url.bucket)
-            .with_config(client(ClientConfigKey::Timeout), format!("{} s", url.timeout.as_secs()))
-            .with_config(client(ClientConfigKey::AllowHttp), is_plain_http.to_string())
-            .with_retry(no_retries());
+        let mut builder =
+            GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket).with_config(
+                GoogleConfigKey::Client(ClientConfigKey::Timeout),
+                format!("{} s", url.timeout.as_secs()),
+            );
         if let Some(endpoint) = &url.endpoint {
             builder = builder.with_base_url(&endpoint.text);
         }
-        Self::new(Recipe::Gcs(Box::new(builder)), Place::of(url))
+        Self::from_gcs_builder(builder, &url.prefix)
+    }
+
+    #[cfg(feature = "gcp")]
+    pub(crate) fn from_gcs_builder(
+        builder: object_store::gcp::GoogleCloudStorageBuilder,
+        prefix: &str,
+    ) -> Result<Self, UrlError> {
+        use object_store::gcp::GoogleConfigKey::{BaseUrl, Bucket, Client as Option};
+        let value = |key| builder.get_config_value(&key);
+        let bucket = url::bucket(&value(Bucket).ok_or(UrlError::Bucket)?)?;
+        let server = value(BaseUrl).map(|text| Endpoint::parse(&text)).transpose()?;
+        let is_plain_http = server.as_ref().is_some_and(|server| server.is_plain_http);
+        let builder = builder
+            .with_config(Option(ClientConfigKey::AllowHttp), is_plain_http.to_string())
+            .with_retry(no_retries());
+        let (prefix, server) = (url::prefix(prefix)?, server.map(|server| server.text));
+        let place = Place { provider: Provider::Gcs, bucket, prefix, server };
+        Self::new(Recipe::Gcs(Box::new(builder)), place)
     }
 
     #[cfg(feature = "azure")]

@@ -15,7 +15,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    #[cfg(any(feature = "azure", feature = "gcp"))]
+    #[cfg(feature = "azure")]
     pub(crate) fn of(url: crate::url::StoreUrl) -> Self {
         let server = url.endpoint.map(|endpoint| endpoint.text);
         Self { provider: url.provider, bucket: url.bucket, prefix: url.prefix, server }

@@ -99,6 +99,19 @@ impl S3Store {
         S3Options::from_builder(builder, prefix)
     }
 
+    /// The same on Google Cloud Storage.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_builder`](Self::from_builder).
+    #[cfg(feature = "gcp")]
+    pub fn from_gcs_builder(
+        builder: object_store::gcp::GoogleCloudStorageBuilder,
+        prefix: &str,
+    ) -> Result<S3Options, UrlError> {
+        S3Options::from_gcs_builder(builder, prefix)
+    }
+
     pub(crate) fn new(client: Client, place: Place, opened: Opened) -> Self {
         let oldest_seen = AtomicU64::new(0);
         Self(Arc::new(Shared { client, place, opened, oldest_seen }))

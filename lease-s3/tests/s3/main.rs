@@ -4,6 +4,8 @@
 mod bad_input;
 mod conformance;
 mod credentials;
+#[cfg(feature = "gcp")]
+mod gcs;
 mod lease;
 mod outcomes;
 mod probing;
@@ -33,6 +35,8 @@ fn main() {
         outcomes::trials(),
         probing::trials(),
         schedules::trials(),
+        #[cfg(feature = "gcp")]
+        gcs::trials(),
     ]
     .into_iter()
     .flatten()

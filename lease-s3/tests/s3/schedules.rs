@@ -29,9 +29,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// How many seeds, unless `HA_TEST_SCHEDULES` says otherwise.
 const SCHEDULES: u64 = 200;
 /// How many at once.
-const AT_ONCE: u64 = 20;
+const AT_ONCE: u64 = 16;
 /// For how long each schedule goes on.
-const LENGTH: Duration = Duration::from_millis(2_500);
+const LENGTH: Duration = Duration::from_millis(4_000);
 
 /// xorshift64*: the faults of a seed are always the same ones.
 struct Random(u64);
@@ -128,7 +128,10 @@ async fn no_two_fences_are_open_under_random_faults() {
     println!("{count} schedules: {sum:?}");
     assert_eq!(sum.overlaps.load(SeqCst), 0);
     assert_eq!(sum.ended_too_soon.load(SeqCst), 0);
-    assert!(sum.tenures.load(SeqCst) as u64 > count / 4, "{sum:?}");
+    assert!(
+        sum.tenures.load(SeqCst) as u64 >= count.div_ceil(10),
+        "too few to show anything: {sum:?}"
+    );
     assert!(sum.faults.load(SeqCst) as u64 > count, "{sum:?}");
 }
 
@@ -170,7 +173,7 @@ async fn instance(seed: u64, index: usize, store: S3Store, fences: Fences, sum: 
     let clock = SystemClock::new();
     let began = clock.monotonic();
     let mut random = Random::new(seed * 2 + index as u64 + 1_000_000);
-    let timing = Timing::short(Duration::from_millis(400), Duration::from_millis(60)).unwrap();
+    let timing = Timing::short(Duration::from_millis(600), Duration::from_millis(100)).unwrap();
     let lease = loop {
         // Starting reads the lease, which meets faults too.
         let builder = LeaseManager::builder(store.clone(), &format!("seed-{seed}"));
