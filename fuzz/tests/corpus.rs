@@ -26,5 +26,5 @@ fn histories() {
 
 #[test]
 fn schedules() {
-    replay("machine", 38, holdfast_fuzz::machine::run);
+    replay("machine", 39, holdfast_fuzz::machine::run);
 }

@@ -72,6 +72,9 @@ impl Tenures {
         window: Duration,
         now: Reading,
     ) {
+        if matches!(machine.role(), Role::Refused | Role::Stopped) {
+            assert!(self.told.is_none(), "it is over, {:?} has not ended", self.told);
+        }
         if let (Some(epoch), Some(deadline)) = (machine.epoch(), machine.deadline()) {
             let is_proved = self
                 .landed
@@ -91,9 +94,6 @@ impl Tenures {
         assert_eq!(machine.deadline(), Some(until), "the fence and the machine disagree");
         let told = self.told.expect("a fence opens within a tenure");
         assert!(told.is_active && told.epoch == fence.epoch());
-        if machine.role() == Role::Stopped {
-            assert!(self.told.is_none(), "stopped without an end");
-        }
     }
 }
 
@@ -128,7 +128,7 @@ impl Acquisitions {
         self.above = self.above.max(epoch);
     }
 
-    /// A read shows this; `proved` is what the floor would tell now.
+    /// A read shows this; `proved` is what the floor would have told when it was answered.
     pub(super) fn shown(
         &mut self,
         lineage: Lineage,

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | never two fences open at one true instant | `World::look` |
 //! | epochs grow in the order in which fences open | `World::fence_opened` |
+//! | a fence opens after the history has its epoch | `World::fence_opened` |
 //! | a new epoch is above all that its process knows, its history, the floor | `checks::Acquisitions` |
 //! | a write that did not land proves nothing, one that did no more than its own S + window | `checks::Tenures` |
 //! | no write of a tenure at or past its deadline, or after its end | `checks::Tenures` |
@@ -23,9 +24,11 @@
 //! see `World::may_put`.
 
 mod checks;
+mod messages;
 mod node;
 mod schedule;
 mod store;
+mod vandal;
 mod world;
 
 /// Runs the schedule that `data` is. With `HOLDFAST_TRACE` set it is told on standard error.

@@ -265,7 +265,8 @@ impl Node {
         let wake = self.process.as_ref()?.wake?;
         let local = (wake - self.clock.monotonic()).as_nanos();
         let nanos = (local * 1_000_000).div_ceil(u128::from(self.ppm));
-        let rounding = if local == 0 { 0 } else { 1_000 };
+        // A clock that is off rounds down: without a little more it would not be due yet.
+        let rounding = if local == 0 || self.ppm == 1_000_000 { 0 } else { 1_000 };
         Some(Duration::from_nanos(
             u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(rounding),
         ))

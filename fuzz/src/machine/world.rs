@@ -1,21 +1,14 @@
-//! The world of one schedule: instances, one store, what travels between them, one true time.
+//! The world of one schedule: instances, one store, one true time.
 
 use super::{
-    checks::Lineage,
-    node::{Counting, Disk, DiskFate, Fate, FloorFate, Link, Node, Wanted},
+    messages::{Content, Message},
+    node::{Counting, Disk, DiskFate, Fate, FloorFate, Link, Node},
     schedule::{Clocks, Setup, Step, What, span},
-    store::{Object, Place, Store, version},
+    store::Store,
 };
-use fencing::{Clock as _, Epoch, MonotonicTime, Reading};
-use lease_core::{
-    auth::Verdict,
-    key::InstanceId,
-    machine::{
-        AbandonReason, Draft, Entropy as _, Facts, Note, Reply, Request, RequestId, Role, Sighting,
-    },
-    store::StoreErrorKind,
-};
-use std::{sync::Arc, time::Duration};
+use fencing::{Clock as _, Epoch, Reading};
+use lease_core::machine::{AbandonReason, Machine, Role};
+use std::time::Duration;
 
 /// So many things happen in one schedule, then it ends.
 const MAX_HAPPENINGS: usize = 1_500;
@@ -24,45 +17,18 @@ const MAX_DESCRIPTION: usize = 200_000;
 
 #[derive(Debug)]
 pub(super) struct World {
-    setup: Setup,
-    time: Duration,
-    nodes: Vec<Node>,
-    store: Store,
-    messages: Vec<(Duration, Message)>,
+    pub(super) setup: Setup,
+    pub(super) time: Duration,
+    pub(super) nodes: Vec<Node>,
+    pub(super) store: Store,
+    pub(super) messages: Vec<(Duration, Message)>,
     /// The highest epoch whose fence opened, which is what a floor tells.
-    opened: Option<Epoch>,
+    pub(super) opened: Option<Epoch>,
     happenings: usize,
-    entropy: Counting,
-    salt: u32,
+    pub(super) entropy: Counting,
+    pub(super) salt: u32,
     tells: bool,
 }
-
-#[derive(Debug)]
-struct Message {
-    node: usize,
-    life: u32,
-    id: RequestId,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Request {
-        request: Request,
-        sent: Reading,
-        link: Link,
-    },
-    Reply(Reply, Shown),
-    /// A disk at work; the note that it then has.
-    Disk {
-        ok: bool,
-        note: Option<Note>,
-    },
-    Floor(Result<Option<Epoch>, StoreErrorKind>),
-}
-
-/// What an answer to a read shows; `None` for other answers.
-type Shown = Option<Option<Place>>;
 
 impl World {
     pub(super) fn new(setup: Setup) -> Self {
@@ -130,7 +96,7 @@ impl World {
             What::JumpWall if self.setup.clocks == Clocks::Jumping => {
                 let seconds = i64::from(i16::from(how) - 128);
                 self.nodes[number].clock.jump_wall(seconds * seconds.abs());
-                self.act(number, lease_core::machine::Machine::handle_timeout);
+                self.act(number, Machine::handle_timeout);
             }
             What::Rate if self.setup.clocks != Clocks::Exact => {
                 let node = &mut self.nodes[number];
@@ -170,7 +136,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, number: usize) {
+    pub(super) fn start(&mut self, number: usize) {
         self.nodes[number].start();
         self.settle(number);
     }
@@ -183,7 +149,7 @@ impl World {
     }
 
     /// The process does something, if there is one and it runs.
-    fn act(&mut self, number: usize, act: impl FnOnce(&mut lease_core::machine::Machine, Reading)) {
+    pub(super) fn act(&mut self, number: usize, act: impl FnOnce(&mut Machine, Reading)) {
         let node = &mut self.nodes[number];
         if node.paused_until > self.time {
             return;
@@ -211,7 +177,7 @@ impl World {
                     self.deliver(message);
                 }
                 Happening::Wake(number) => {
-                    self.act(number, lease_core::machine::Machine::handle_timeout);
+                    self.act(number, Machine::handle_timeout);
                 }
                 Happening::Awake(number) => {
                     let time = self.time;
@@ -251,336 +217,11 @@ impl World {
         next.map(|(due, happening)| (due.max(self.time), happening))
     }
 
-    fn look(&self) {
+    pub(super) fn look(&self) {
         let mut open = self.nodes.iter().enumerate().filter(|(_, node)| node.is_open());
         if let (Some((a, _)), Some((b, _))) = (open.next(), open.next()) {
             panic!("two fences open at {:?}: {a} and {b}", self.time);
         }
-    }
-
-    // ---- messages ----
-
-    fn settle(&mut self, number: usize) {
-        loop {
-            let wanted = self.nodes[number].settle(&mut self.entropy);
-            if wanted.is_empty() {
-                break;
-            }
-            for wanted in wanted {
-                self.carry_out(number, wanted);
-            }
-        }
-        self.look();
-    }
-
-    fn carry_out(&mut self, number: usize, wanted: Wanted) {
-        match wanted {
-            Wanted::Send(id, request) => self.send(number, id, request),
-            Wanted::Opened(epoch) => self.fence_opened(number, epoch),
-            Wanted::Floor(id) => {
-                let (told, after) = match self.nodes[number].floor_fate {
-                    FloorFate::Told(after) => (Ok(self.opened), after),
-                    FloorFate::Fails(after) => (Err(StoreErrorKind::Unavailable), after),
-                };
-                self.post(number, id, after, Content::Floor(told));
-            }
-            Wanted::Persist(id, note) => {
-                let node = &mut self.nodes[number];
-                let (ok, note, after) = match node.disk_fate {
-                    DiskFate::Written => (true, Some(note), Duration::ZERO),
-                    DiskFate::WrittenLate(after) => (true, Some(note), after),
-                    DiskFate::Refused => (false, None, Duration::ZERO),
-                    DiskFate::InDoubt(after) => (false, Some(note), after),
-                    DiskFate::Hangs => return,
-                };
-                self.post(number, id, after, Content::Disk { ok, note });
-            }
-        }
-    }
-
-    fn send(&mut self, number: usize, id: RequestId, request: Request) {
-        let node = &mut self.nodes[number];
-        let (sent, link) = (node.clock.reading(), node.link);
-        node.link.times = link.times.saturating_sub(1);
-        if node.link.times == 0 {
-            node.link.fate = Fate::Answered;
-        }
-        let process = node.process.as_mut().expect("it sends");
-        if let Request::Create(draft) | Request::Replace(draft, _) = &request {
-            if process.machine.epoch().is_some() {
-                process.tenures.write(draft, &process.machine, process.fence.as_ref(), sent);
-            } else {
-                process.acquisitions.acquisition(id, draft, node.config.has_floor);
-            }
-            if !draft.held {
-                process.last_release = Some(draft.nonce);
-            }
-        }
-        self.tell(|| format!("{number} sends {request:?}, {link:?}"));
-        if let Fate::Failed(error) | Fate::InDoubt(error) = link.fate {
-            let reply = Content::Reply(Reply::Failed(error), None);
-            self.post(number, id, link.back, reply);
-        }
-        if !matches!(link.fate, Fate::Failed(_) | Fate::Lost) {
-            self.post(number, id, link.out, Content::Request { request, sent, link });
-        }
-    }
-
-    fn post(&mut self, node: usize, id: RequestId, after: Duration, content: Content) {
-        let life = self.nodes[node].life;
-        self.messages.push((self.time + after, Message { node, life, id, content }));
-    }
-
-    fn deliver(&mut self, message: Message) {
-        let Message { node: number, life, id, content } = message;
-        let is_meant = self.nodes[number].life == life && self.nodes[number].process.is_some();
-        match content {
-            Content::Request { request, sent, link } => {
-                let epoch = match &request {
-                    Request::Create(draft) | Request::Replace(draft, _) => Some(draft.epoch),
-                    _ => None,
-                };
-                let (reply, shown) = self.apply(number, request);
-                self.tell(|| format!("{number}'s request arrives: {reply:?}"));
-                if !is_meant {
-                    return;
-                }
-                if let (Reply::Written(_), Some(epoch)) = (&reply, epoch)
-                    && let Some(process) = &mut self.nodes[number].process
-                {
-                    process.tenures.landed(epoch, sent);
-                }
-                if matches!(link.fate, Fate::Answered | Fate::AnsweredTwice) {
-                    self.post(number, id, link.back, Content::Reply(reply.clone(), shown));
-                }
-                if link.fate == Fate::AnsweredTwice {
-                    self.post(number, id, link.back * 3, Content::Reply(reply, shown));
-                }
-            }
-            Content::Disk { ok, note } => {
-                if let Some(note) = note.filter(|_| self.nodes[number].life == life) {
-                    self.nodes[number].disk.write(&note);
-                }
-                if is_meant {
-                    self.act(number, |machine, now| machine.handle_persisted(id, ok, now));
-                }
-            }
-            Content::Floor(told) if is_meant => {
-                self.act(number, |machine, now| machine.handle_floor(id, told, now));
-            }
-            Content::Reply(reply, shown) if is_meant => self.answer(number, id, reply, shown),
-            Content::Floor(_) | Content::Reply(..) => {}
-        }
-    }
-
-    fn answer(&mut self, number: usize, id: RequestId, reply: Reply, shown: Shown) {
-        self.tell(|| format!("{number} is told {reply:?}"));
-        let lineage = shown.map(|shown| self.lineage(shown));
-        let node = &mut self.nodes[number];
-        let (now, renew) = (node.clock.monotonic(), node.config.timing.renew());
-        let Some(process) = &mut node.process else { return };
-        let counts = is_open(&mut process.open, id, now, renew);
-        process.remember(id, &reply);
-        let is_certain = matches!(
-            reply,
-            Reply::Failed(
-                StoreErrorKind::Precondition
-                    | StoreErrorKind::Contended
-                    | StoreErrorKind::Unavailable
-            )
-        );
-        if counts && is_certain {
-            process.acquisitions.was_not_written(id);
-        }
-        if let (Some(lineage), Some(shown), true) = (lineage, shown, counts) {
-            process.shown = shown;
-            if process.machine.epoch().is_none() {
-                process.acquisitions.shown(lineage, self.opened, now, renew);
-            }
-            let believed = match shown.map(|place| self.store.object(place)) {
-                Some(Object { verdict: Verdict::Authentic, facts: Some(facts), .. }) => Some(facts),
-                Some(Object { verdict: Verdict::Unsigned, facts, .. }) => {
-                    facts.as_ref().filter(|_| !self.setup.has_secret)
-                }
-                _ => None,
-            };
-            process.acquisitions.told(believed.map(|facts| facts.epoch));
-        }
-        self.act(number, |machine, now| machine.handle_reply(id, reply, now));
-    }
-
-    fn lineage(&self, shown: Option<Place>) -> Lineage {
-        let Some(place) = shown else { return Lineage::Missing };
-        match self.store.object(place) {
-            Object { verdict: Verdict::Authentic | Verdict::Unsigned, facts: Some(it), .. } => {
-                Lineage::Epoch(it.epoch)
-            }
-            _ => Lineage::Unacceptable(place),
-        }
-    }
-
-    fn apply(&mut self, number: usize, request: Request) -> (Reply, Shown) {
-        let written = match request {
-            Request::Read { unless } => {
-                let tells_age = self.setup.store_tells_age;
-                let (sighting, place) = self.store.read(unless.as_ref(), self.time, tells_age);
-                return (Reply::Read(sighting), Some(place));
-            }
-            Request::Create(draft) => self.store.current().is_none().then_some(draft),
-            Request::Replace(draft, condition) => {
-                (self.store.version() == Some(condition)).then_some(draft)
-            }
-            other => panic!("what is {other:?}?"),
-        };
-        let reply = match written {
-            None => Reply::Failed(StoreErrorKind::Precondition),
-            Some(draft) => Reply::Written(self.store.write(self.object(number, draft), self.time)),
-        };
-        (reply, None)
-    }
-
-    fn object(&self, number: usize, draft: Draft) -> Object {
-        let config = &self.nodes[number].config;
-        let holder = draft.held.then(|| config.instance.clone());
-        let ttl = config.timing.ttl();
-        let mut facts = Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), ttl);
-        facts.last_snapshot = draft.last_snapshot;
-        let verdict = match config.has_secret && draft.sign {
-            true => Verdict::Authentic,
-            false => Verdict::Unsigned,
-        };
-        Object { verdict, facts: Some(Arc::new(facts)), salt: 0 }
-    }
-
-    /// Epochs are tokens: a resource that saw one refuses those below it.
-    fn fence_opened(&mut self, number: usize, epoch: Epoch) {
-        self.tell(|| format!("{number} opens its fence under {epoch}"));
-        let Setup { has_vandal, counter, clocks, .. } = self.setup;
-        if !has_vandal {
-            assert!(Some(epoch) > self.opened, "{epoch} opens after {:?}", self.opened);
-        } else if !counter && clocks == Clocks::Exact {
-            // The clock tells seconds: of two that take within one, the later may have the smaller
-            // number if it knows nothing of the earlier.
-            let second = |epoch: Epoch| epoch.as_u64() >> 21;
-            assert!(
-                Some(second(epoch)) >= self.opened.map(second),
-                "{epoch} opens after {:?}",
-                self.opened
-            );
-        }
-        self.opened = self.opened.max(Some(epoch));
-    }
-
-    // ---- others who write ----
-
-    fn vandal(&mut self, what: What, how: u8) {
-        if !self.setup.has_vandal {
-            return;
-        }
-        self.salt += 1;
-        let salt = self.salt;
-        let current = self.store.current().map(|place| self.store.object(place).clone());
-        let time = self.time;
-        match what {
-            What::Delete => self.store.delete(),
-            What::Garbage => {
-                let object = Object { verdict: Verdict::Unreadable, facts: None, salt };
-                self.store.write(object, time);
-            }
-            What::Forge => {
-                let Some(facts) = current.and_then(|it| it.facts) else { return };
-                let mut facts = Facts::clone(&facts);
-                if how & 1 == 0 {
-                    facts.epoch = Epoch::MAX;
-                }
-                if how & 2 == 0 {
-                    facts.holder = None;
-                }
-                facts.ttl = Duration::from_millis(u64::from(how) + 1);
-                let facts = Some(Arc::new(facts));
-                self.store.write(Object { verdict: Verdict::Forged, facts, salt }, time);
-            }
-            What::WriteByHand => {
-                let facts = self.by_hand(current.and_then(|it| it.facts), how);
-                if self.may_put(&facts, None) {
-                    let facts = Some(Arc::new(facts));
-                    self.store.write(Object { verdict: Verdict::Unsigned, facts, salt }, time);
-                }
-            }
-            _ => {
-                let contents = self.store.contents();
-                if contents == 0 {
-                    return;
-                }
-                let place = contents - 1 - usize::from(how) % contents;
-                let facts = self.store.object(place).facts.clone();
-                if facts.is_some_and(|facts| self.may_put(&facts, Some(place))) {
-                    self.store.put(place, time);
-                }
-            }
-        }
-        self.tell(|| format!("now {:?}", self.store.version()));
-    }
-
-    fn by_hand(&mut self, current: Option<Arc<Facts>>, how: u8) -> Facts {
-        let number = usize::from(how >> 3 & 3) % self.nodes.len();
-        let holder = match how & 3 {
-            0 => Some(self.nodes[number].config.instance.clone()),
-            1 => Some(InstanceId::new("else").expect("an id")),
-            _ => None,
-        };
-        // Not near what a forger wrote: everybody believes a hand.
-        let current = current.filter(|facts| facts.epoch < Epoch::MAX);
-        let near = current.map_or(5, |facts| facts.epoch.as_u64());
-        let number = near.saturating_add(u64::from(how >> 5)).saturating_sub(3);
-        let epoch = Epoch::new(number).unwrap_or(Epoch::MIN);
-        let nonce = (how & 4 == 0).then(|| self.entropy.nonce());
-        Facts::new(holder, epoch, u64::from(how), nonce, self.setup.largest_ttl())
-    }
-
-    /// Whether an old record, or one written by hand, may be put where the lease is without leaving
-    /// what the protocol covers. Beyond it, the token alone protects:
-    ///
-    /// - a version that somebody watches, or has a write under way against, comes back (section 7);
-    /// - a *release* of the very epoch that a standby has just seen held, which nobody can tell from
-    ///   the holder's own word;
-    /// - the last release that an instance wrote, shown to that instance, which takes it for the
-    ///   latest word (section 4: "this instance's history says that it wrote this very release");
-    /// - the last epoch that an instance opened, shown to that instance while it may reclaim;
-    /// - a *held* record with a ttl below that of the real holder, which the record's reader may never
-    ///   have seen: it waits for the ttl that is said (section 2).
-    fn may_put(&self, facts: &Facts, place: Option<Place>) -> bool {
-        let same_epoch = |other: Place| {
-            let other = self.store.object(other).facts.as_ref();
-            other.is_some_and(|other| other.epoch == facts.epoch)
-        };
-        let is_watched = |shown: Place| Some(shown) == place || same_epoch(shown);
-        let against = |request: &Request| match request {
-            Request::Create(_) => false,
-            Request::Read { unless } => unless.is_some() && *unless == place.map(version),
-            Request::Replace(_, condition) => Some(condition.clone()) == place.map(version),
-            _ => true,
-        };
-        let under_way = self.messages.iter().any(|(_, message)| match &message.content {
-            Content::Request { request, .. } => against(request),
-            Content::Reply(Reply::Read(Sighting::Missing), _) => false,
-            Content::Reply(_, Some(Some(shown))) => is_watched(*shown),
-            Content::Reply(Reply::Written(written), _) => {
-                Some(written.clone()) == place.map(version)
-            }
-            _ => false,
-        });
-        let is_own = self.nodes.iter().any(|node| {
-            let process = node.process.as_ref();
-            let released =
-                [node.disk.past.last_release, process.and_then(|process| process.last_release)];
-            let is_own_release = facts.nonce.is_some() && released.contains(&facts.nonce);
-            let is_reclaimable = node.reclaims && node.disk.opened == Some(facts.epoch);
-            let shown = process.and_then(|process| process.shown);
-            is_own_release || is_reclaimable || shown.is_some_and(is_watched)
-        });
-        let says_too_little = facts.holder.is_some() && facts.ttl < self.setup.largest_ttl();
-        !under_way && !is_own && !says_too_little
     }
 
     // ---- the end ----
@@ -601,6 +242,9 @@ impl World {
         let awake = self.nodes.iter().map(|node| node.paused_until).max().unwrap_or_default();
         self.happenings = 0;
         self.pass(awake.saturating_sub(self.time));
+        // Meanwhile it is noticed what was done to the object last, and what was to stop has stopped.
+        self.happenings = 0;
+        self.pass(longest);
         for number in 0..self.nodes.len() {
             let role = self.nodes[number].role();
             if matches!(role, None | Some(Role::Refused | Role::Stopped)) {
@@ -611,9 +255,6 @@ impl World {
                 machine.confirm(now);
             });
         }
-        // Whatever was done to the object last is noticed meanwhile.
-        self.happenings = 0;
-        self.pass(longest);
         self.happenings = 0;
         let patience = self.time + longest * 12;
         while !self.nodes.iter().any(Node::is_open) {
@@ -634,22 +275,11 @@ impl World {
         }
     }
 
-    fn tell(&self, what: impl FnOnce() -> String) {
+    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
         if self.tells {
             eprintln!("{:>12.6} {}", self.time.as_secs_f64(), what());
         }
     }
-}
-
-/// Whether an answer still counts: it is waited for, and its budget is not spent.
-fn is_open(
-    open: &mut Vec<(RequestId, MonotonicTime)>,
-    id: RequestId,
-    now: MonotonicTime,
-    renew: Duration,
-) -> bool {
-    let at = open.iter().position(|(open, _)| *open == id);
-    at.is_some_and(|at| now < open.remove(at).1 + renew)
 }
 
 #[derive(Clone, Copy, Debug)]
