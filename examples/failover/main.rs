@@ -144,7 +144,8 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
     if !holds {
         display::print(
             "FAILED: phase lock is not worth what is promised of it. Where many\n\
-             renewals came late, the machine was too busy to tell: run it again when it is idle",
+             renewals came late or rounds were begun anew, the machine was too busy to tell: run it\n\
+             again when it is idle",
         );
     }
     display::print(&format!("the same again: --seed {}", setup.seed));
