@@ -28,7 +28,7 @@ pub(crate) struct Args {
     pub(crate) rounds: u32,
 
     /// How many rounds are played at a time, each with a lease and two processes of its own.
-    /// Default: 4, or 20 in a comparison, where most of the time nothing happens.
+    /// Default: 4, or 10 in a comparison, where most of the time nothing happens.
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) parallel: Option<u8>,
 

@@ -5,13 +5,14 @@ use crate::{
     ledger::{Side, Tenure},
     round::{Outcome, Round, RoundError},
     table,
+    wire::Moment,
 };
 use comfy_table::Table;
 use std::time::Duration;
 
 /// How many renewals a standby watches before the kill: long enough that the reads with which it
 /// searches for the phase at first do not decide how many it makes per R.
-const RENEWALS: u32 = 60;
+const RENEWALS: usize = 60;
 /// How many it watches at most, if it has not found their phase by then.
 pub(crate) const RENEWALS_MAX: u32 = 90;
 /// How much more often than without phase lock it may read.
@@ -26,6 +27,9 @@ pub(crate) struct Watched {
     reads: usize,
     /// It knew when the renewals come.
     has_found: bool,
+    /// The renewals meanwhile, and those that came more than R + R/20 after the one before.
+    renewals: usize,
+    late: usize,
 }
 
 /// Lets the standby watch, with phase lock until it has found the phase.
@@ -34,27 +38,31 @@ pub(crate) async fn watch(
     tenure: &Tenure,
     phase_lock: bool,
 ) -> Result<(), RoundError> {
-    let renewals = |round: &Round<'_>| {
-        let mut tenures = round.ledger.tenures.iter();
-        tenures.find(|it| it.epoch == tenure.epoch).map_or(0, |it| it.renewals)
-    };
-    let before = renewals(round);
+    let before = tenure.renewals.len();
     round
         .until("the standby to have watched for long", |round| {
-            let seen = renewals(round) - before;
-            let may_go = !phase_lock || has_found(round) || seen >= RENEWALS_MAX;
+            let seen = renewals(round).len().saturating_sub(before);
+            let may_go = !phase_lock || has_found(round) || seen >= RENEWALS_MAX as usize;
             (seen >= RENEWALS && may_go).then_some(())
         })
         .await
 }
 
+/// When the first holder renewed.
+fn renewals<'a>(round: &'a Round<'_>) -> &'a [Moment] {
+    round.ledger.tenures.first().map_or(&[], |it| &it.renewals)
+}
+
 /// Counts what the standby has read so far.
 pub(crate) fn count(round: &mut Round<'_>) -> Result<(), RoundError> {
     let has_found = has_found(round);
+    let apart = round.setup().timing.renew().mul_f64(1.05);
+    let late = renewals(round).windows(2).filter(|two| two[1].since(two[0]) > apart).count();
+    let renewals = renewals(round).len();
     // The very first one, before it can know anything, looks whether the secrets agree.
     if let [_, first, .., last] = round.member(Side::B)?.reads[..] {
         let reads = round.member(Side::B)?.reads.len() - 2;
-        round.watched = Some(Watched { span: last.since(first), reads, has_found });
+        round.watched = Some(Watched { span: last.since(first), reads, has_found, renewals, late });
     }
     Ok(())
 }
@@ -131,11 +139,15 @@ pub(crate) fn report(setup: &Setup, outcomes: &[Outcome]) -> (Table, String, boo
     let is_soon = with.median().is_some_and(|median| median <= bound);
     let is_cheap = ratio <= REQUESTS_MAX; // not so either if nothing was read
     let found = with.watched.iter().filter(|it| it.has_found).count();
+    let both = || with.watched.iter().chain(&without.watched);
+    let late: usize = both().map(|it| it.late).sum();
+    let renewals: usize = both().map(|it| it.renewals).sum();
     let verdict = |holds| if holds { "held" } else { "MISSED" };
     let notes = format!(
         "All times in seconds. min, median, max: the other is active so long after the last\n  \
          renewal was sent. watched: before the kills, all rounds together, at least {RENEWALS}\n  \
          renewals in each; it read close behind them at the end in {found} of {} with phase lock\n\
+         renewals that came more than R/20 late: {late} of {renewals}; their phase cannot be known\n\
          median with phase lock: {:.3}, at most T + R/4 = {:.3}: {}\n\
          requests of the standby with phase lock : without: {ratio:.3}, at most {REQUESTS_MAX}: {}\n",
         with.watched.len(),

@@ -40,8 +40,8 @@ pub(crate) struct Tenure {
     pub(crate) opened: Option<Opened>,
     /// When the last renewal that is known to have succeeded was sent.
     pub(crate) renewed: Option<Moment>,
-    /// How often it was renewed.
-    pub(crate) renewals: u32,
+    /// When each renewal was sent that is known to have succeeded.
+    pub(crate) renewals: Vec<Moment>,
     pub(crate) ended: Option<Ended>,
 }
 
@@ -99,7 +99,7 @@ impl Ledger {
                     taking_over_at: at,
                     opened: None,
                     renewed: None,
-                    renewals: 0,
+                    renewals: Vec::new(),
                     ended: None,
                 });
             }
@@ -111,7 +111,7 @@ impl Ledger {
             Say::Renewed { epoch, sent, deadline, .. } => {
                 if let Some(tenure) = self.tenure(side, epoch) {
                     tenure.renewed = tenure.renewed.max(Some(sent));
-                    tenure.renewals += 1;
+                    tenure.renewals.push(sent);
                     if let Some(opened) = &mut tenure.opened {
                         opened.deadline = opened.deadline.max(deadline);
                     }

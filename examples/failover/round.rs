@@ -162,7 +162,7 @@ impl<'a> Round<'a> {
         self.id.scenario.settle(self).await?;
         let took = Took {
             measured: opened.at.since(from),
-            promised: self.promise(),
+            promised: self.id.scenario.promise(self.setup.timing),
             operations: self.setup.operations.slowest(from, opened.at),
         };
         // Where one operation takes as long as a renewal may take in all, more than its time is
@@ -172,17 +172,6 @@ impl<'a> Round<'a> {
             return Err(RoundError::Disturbed { slowest: took.operations, what });
         }
         Ok(took)
-    }
-
-    fn promise(&self) -> Duration {
-        let timing = self.setup.timing;
-        match self.id.phase_lock {
-            None => self.id.scenario.promise(timing),
-            // Who watches for long also misses a renewal now and then: the bounds of section 8 of
-            // docs/protocol.md.
-            Some(true) => timing.ttl() + timing.renew() + timing.renew() / 5,
-            Some(false) => timing.ttl() + timing.renew() + timing.renew() / 10,
-        }
     }
 
     /// Both processes are killed, and what they still said is taken in.
