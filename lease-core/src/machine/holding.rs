@@ -1,4 +1,4 @@
-//! Holding the lease: renewing it, opening the fence, and ending in time.
+//! Holding the lease: renewing it, and ending in time.
 //!
 //! Renewals in flight are all conditional on the same version, the last certain one. So as soon as
 //! one of them is known to have landed, the others can land no more, and their answers count for
@@ -9,7 +9,7 @@ use super::{
     core::{Core, KeepOut, LastSnapshot, OwnWrite},
     doubt::Resolve,
     event::{AbandonReason, Attempted, EndReason, Event, Predecessor, WaitReason, Waiting},
-    io::{Action, Draft, Entropy, FenceOrder, Note, Request, RequestId},
+    io::{Action, Draft, Entropy, FenceOrder, Request, RequestId},
     release::Releasing,
     rules::Rules,
 };
@@ -47,7 +47,7 @@ pub(super) struct Holding {
     pub(super) stage: Stage,
     pub(super) held_back_until: Option<MonotonicTime>,
     /// When the takeover is abandoned: unless it is confirmed, and then unless it is recorded.
-    budget_until: MonotonicTime,
+    pub(super) budget_until: MonotonicTime,
     pub(super) sign: bool,
     predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
@@ -177,47 +177,6 @@ impl Holding {
         should_be_open.then(|| self.end(core, EndReason::Suspended, now))
     }
 
-    pub(super) fn confirm(&mut self) {
-        if let Stage::TakingOver { confirmed } = &mut self.stage {
-            *confirmed = true;
-            // From here on this instance vouches for the lease.
-            self.sign = true;
-        }
-    }
-
-    /// Gives the takeover up before it was confirmed, and keeps out of the next one for T.
-    pub(super) fn abandon<R: Rules>(
-        &mut self,
-        core: &mut Core<R>,
-        reason: AbandonReason,
-        now: MonotonicTime,
-    ) -> Option<Transition> {
-        if !matches!(self.stage, Stage::TakingOver { .. } | Stage::Opening(_)) {
-            return None;
-        }
-        self.give_back(core, EndReason::Abandoned(reason), now)
-    }
-
-    /// A note about this tenure is in the history, or could not be written.
-    pub(super) fn persisted<R: Rules>(
-        &mut self,
-        core: &mut Core<R>,
-        id: RequestId,
-        ok: bool,
-        now: MonotonicTime,
-    ) -> Option<Transition> {
-        if self.stage == Stage::Opening(id) {
-            if ok {
-                self.open(core);
-                return None;
-            }
-            core.failed(Attempted::History, StoreErrorKind::Unavailable);
-            return self.abandon(core, AbandonReason::History, now);
-        }
-        self.release_persisted(id);
-        None
-    }
-
     pub(super) fn written<R: Rules>(
         &mut self,
         core: &mut Core<R>,
@@ -300,10 +259,6 @@ impl Holding {
             }
         };
         Some(Waiting { reason, until })
-    }
-
-    pub(super) fn is_held_back(&self, now: MonotonicTime) -> bool {
-        self.held_back_until.is_some_and(|until| now < until)
     }
 
     /// One's own write is certain: it proves the tenure from when it was sent, and every other
@@ -432,26 +387,6 @@ impl Holding {
             sign: self.sign,
             last_snapshot: self.last_snapshot.clone(),
         }
-    }
-
-    fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
-        // Marks that are not on disk yet go along: the fence opens after all of it.
-        let note = Note { opened: Some(self.epoch), ..core.unwritten_marks() };
-        match core.persist(note) {
-            Some(id) if R::HISTORY_BEFORE_OPENING => {
-                self.stage = Stage::Opening(id);
-                // The application has kept its budget. A disk that hangs must not keep the lease.
-                self.budget_until = now + core.config.timing.ttl();
-            }
-            _ => self.open(core),
-        }
-    }
-
-    fn open<R: Rules>(&mut self, core: &mut Core<R>) {
-        self.stage = Stage::Active;
-        self.held_back_until = None;
-        core.fence(FenceOrder::Open { sent: self.proven, window: core.window() });
-        core.emit(Event::Active { epoch: self.epoch });
     }
 
     fn forget_requests<R: Rules>(&mut self, core: &mut Core<R>) {

@@ -68,6 +68,7 @@ mod event;
 mod holding;
 mod io;
 mod known;
+mod opening;
 mod phase;
 mod release;
 mod rules;
