@@ -4,7 +4,7 @@
 #
 #   fuzz/run.sh [SECONDS] [TARGET...]
 #
-# What libFuzzer makes up goes to fuzz/work/, what crashes to fuzz/artifacts/; the seeds stay as they
+# What libFuzzer makes up goes to fuzz/grown/, what crashes to fuzz/artifacts/; the seeds stay as they
 # are. Works on a stable toolchain. No target has unsafe code of ours to watch, so no sanitizer is
 # built in: the time goes into executions. Set SANITIZER=address for one.
 set -euo pipefail
@@ -21,10 +21,10 @@ declare -A length_max=([record]=4096 [history]=4096 [machine]=400)
 cd ..
 found=0
 for target in "${targets[@]}"; do
-  work=fuzz/work/$target seeds=fuzz/corpus/$target log=fuzz/work/$target.log
-  mkdir -p "$work"
+  grown=fuzz/grown/$target seeds=fuzz/corpus/$target log=fuzz/grown/$target.log
+  mkdir -p "$grown"
   status=0
-  cargo fuzz run --sanitizer "${SANITIZER:-none}" "$target" "$work" "$seeds" -- \
+  cargo fuzz run --sanitizer "${SANITIZER:-none}" "$target" "$grown" "$seeds" -- \
     -max_total_time="$seconds" -max_len="${length_max[$target]}" -timeout=20 -rss_limit_mb=2048 \
     -print_final_stats=1 -verbosity=1 >"$log" 2>&1 || status=$?
   executions=$(awk '/^stat::number_of_executed_units:/ { print $2 }' "$log")

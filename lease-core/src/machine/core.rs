@@ -249,3 +249,30 @@ impl OwnWrite {
 
 /// The snapshot that a lease names, handed from lease to lease.
 pub(super) type LastSnapshot = Option<SnapshotMark>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{key::InstanceId, machine::rules::Protocol, timing::Timing};
+
+    /// What may have been there unseen, and the spread behind it, stay within R together.
+    #[test]
+    fn the_spread_takes_only_what_is_left_of_r() {
+        let (ttl, renew) = (Duration::from_secs(10), Duration::from_secs(2));
+        let timing = Timing::short(ttl, renew).unwrap();
+        let mut config = Config::new(InstanceId::new("a").unwrap(), timing);
+        config.jitter_seed = Some(7);
+        let mut core = Core::<Protocol>::new(config, Past::default(), MonotonicTime::default());
+        for (lag_ms, most_ms) in [(0, 200), (1_800, 200), (1_900, 100), (2_000, 20), (9_000, 20)] {
+            let lag = Duration::from_millis(lag_ms);
+            let drawn: Vec<_> = (0..500).map(|_| core.draw_jitter(lag)).collect();
+            let (least, most) = (drawn.iter().min().unwrap(), drawn.iter().max().unwrap());
+            let bound = Duration::from_millis(most_ms);
+            assert!(
+                *most < bound && *most > bound / 2,
+                "{most:?} of {bound:?} at a lag of {lag:?}"
+            );
+            assert!(*least < bound / 4, "{least:?} of {bound:?} at a lag of {lag:?}");
+        }
+    }
+}
