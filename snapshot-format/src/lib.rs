@@ -11,6 +11,7 @@
 //! | know what a listed object is worth | [`catalog`] |
 
 pub mod catalog;
+pub mod cipher;
 pub mod header;
 pub mod name;
 
