@@ -132,6 +132,14 @@ pub enum Start {
 }
 
 impl Start {
+    /// Where the database starts.
+    pub(crate) const fn header_bytes(&self) -> usize {
+        match self {
+            Self::Header { bytes, .. } => *bytes,
+            _ => 0,
+        }
+    }
+
     /// Looks at the start of a plaintext: all of it, or at least its first [`MAX_START_BYTES`].
     ///
     /// It can be anything at all: nothing here panics, and memory and stack are bounded.

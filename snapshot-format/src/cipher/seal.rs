@@ -21,10 +21,9 @@ impl Cipher {
     /// If `sink` fails.
     pub fn seal<W: Write>(&self, sink: W) -> io::Result<Sealer<W>> {
         let recipients = iter::once(&self.0.recipient as &dyn age::Recipient);
-        Encryptor::with_recipients(recipients)
-            .expect("one scrypt recipient is a valid set")
-            .wrap_output(sink)
-            .map(Sealer)
+        // One recipient is a valid set of them.
+        let encryptor = Encryptor::with_recipients(recipients).map_err(io::Error::other)?;
+        encryptor.wrap_output(sink).map(Sealer)
     }
 }
 
