@@ -11,10 +11,22 @@
 //! | seal and open, or know what the seal is | [`cipher`]; [`stream`] for a whole snapshot |
 //! | store a snapshot | [`writer`]: [`Writer`] |
 //! | find the snapshots, know what each is worth, and read one | [`catalog`]: [`Catalog`] |
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `local` | no | [`local`]: snapshots in a plain directory, durable. It brings tokio |
+//!
+//! For S3 and its kin turn on the features of `object_store` itself (`aws`, `gcp`, `azure`) and hand
+//! its client over. Nothing here needs a runtime of its own.
+#![cfg_attr(not(feature = "local"), doc = "[`local`]: #features")]
 
 pub mod catalog;
 pub mod cipher;
 pub mod header;
+#[cfg(feature = "local")]
+pub mod local;
 pub mod name;
 mod pipe;
 pub mod stream;
