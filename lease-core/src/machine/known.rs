@@ -67,7 +67,9 @@ impl<R: Rules> Known<R> {
 
     /// Notes what an acceptable record says. Returns the ttl if no remembered one is as large.
     pub(super) fn learn(&mut self, facts: &Facts, now: MonotonicTime) -> Option<Duration> {
-        self.learn_epoch(facts.epoch);
+        if R::EPOCH_IS_ABOVE_WHAT_WAS_SEEN {
+            self.learn_epoch(facts.epoch);
+        }
         self.untouched = false;
         self.forget_old_ttls(now);
         let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < facts.ttl);
@@ -140,8 +142,11 @@ impl<R: Rules> Known<R> {
 
     /// W for an acceptable lease that says `ttl`.
     pub(super) fn wait(&self, timing: &Timing, ttl: Duration, now: MonotonicTime) -> Duration {
-        let remembered = self.ttls.iter().filter(|(ttl, read)| now - *read < *ttl).map(|(t, _)| *t);
-        remembered.chain([ttl, timing.ttl()]).max().unwrap_or(ttl).min(Timing::MAX_TTL)
+        let is_recent = |(ttl, read): &&(Duration, MonotonicTime)| now - *read < *ttl;
+        let remembered = self.ttls.iter().filter(is_recent).map(|(ttl, _)| *ttl);
+        let remembered = remembered.filter(|_| R::WAIT_COVERS_REMEMBERED_TTLS);
+        let told = if R::WAIT_COVERS_THE_RECORDS_TTL { ttl } else { timing.ttl() };
+        remembered.chain([told, timing.ttl()]).max().unwrap_or(ttl).min(Timing::MAX_TTL)
     }
 
     /// W where the lease tells no ttl: it is missing, or cannot be believed.

@@ -223,6 +223,7 @@ impl Seen {
         };
         let Some(facts) = lease.acceptable(core) else {
             let predecessor = Predecessor::Untrusted { verdict: lease.verdict };
+            let unknown = if R::UNACCEPTABLE_IS_WAITED_OUT { unknown } else { Duration::ZERO };
             return waited_out(unknown, WaitReason::UntrustedLease, predecessor);
         };
         let (epoch, wait) = (facts.epoch, core.known.wait(timing, facts.ttl, now));
@@ -237,7 +238,8 @@ impl Seen {
             }
             None => {
                 let predecessor = Predecessor::Released { epoch };
-                if core.known.highest_epoch() > Some(epoch) {
+                let is_older = core.known.highest_epoch() > Some(epoch);
+                if is_older && R::OLDER_RELEASE_IS_WAITED_OUT {
                     waited_out(unknown, WaitReason::UntrustedLease, predecessor)
                 } else if lease.trusted_release {
                     at_once(None, predecessor)
