@@ -9,7 +9,7 @@
 use super::{
     Transition,
     core::Core,
-    event::{AbandonReason, Attempted},
+    event::{AbandonReason, Attempted, EndReason},
     holding::{Holding, Stage},
     io::{Action, RequestId},
     rules::Rules,
@@ -21,8 +21,14 @@ use fencing::{Epoch, MonotonicTime};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum FloorCheck {
     /// To be asked from `due` on; given up at `until`, if it was asked before.
-    Ask { due: MonotonicTime, until: Option<MonotonicTime> },
-    Asked { id: RequestId, until: MonotonicTime },
+    Ask {
+        due: MonotonicTime,
+        until: Option<MonotonicTime>,
+    },
+    Asked {
+        id: RequestId,
+        until: MonotonicTime,
+    },
     /// No epoch as large as one's own is proved by anything.
     Proved,
 }
@@ -88,7 +94,11 @@ impl Holding {
             Ok(floor) => {
                 core.learn_floor(floor);
                 if floor >= Some(self.epoch) {
-                    return self.abandon(core, AbandonReason::EpochFloor, now);
+                    // Its fence never opened, so it may take its own lease again at once, under a
+                    // larger number. Released, that lease would look like an old one put back.
+                    core.retaking = Some((self.epoch, self.predecessor.clone()));
+                    let reason = EndReason::Abandoned(AbandonReason::EpochFloor);
+                    return Some(self.end(core, reason, now));
                 }
                 self.floor = FloorCheck::Proved;
             }

@@ -51,7 +51,7 @@ pub(super) struct Holding {
     pub(super) budget_until: MonotonicTime,
     pub(super) sign: bool,
     pub(super) floor: FloorCheck,
-    predecessor: Predecessor,
+    pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
 }
 
@@ -260,7 +260,10 @@ impl Holding {
             _ => {}
         }
         let resolve = self.resolve.as_ref().map(|resolve| resolve.timeout(core));
-        [resolve, self.release_timeout(core), self.floor_timeout()].into_iter().flatten().fold(next, Ord::min)
+        [resolve, self.release_timeout(core), self.floor_timeout()]
+            .into_iter()
+            .flatten()
+            .fold(next, Ord::min)
     }
 
     pub(super) fn waiting(&self, now: MonotonicTime) -> Option<Waiting> {
@@ -367,9 +370,7 @@ impl Holding {
             Stage::Releasing(releasing) => (true, releasing.is_abandoning()),
             _ => (false, false),
         };
-        let by_floor = matches!(reason, EndReason::Abandoned(AbandonReason::EpochFloor));
-        core.keep_out = if by_floor {
-            // It tries again at once, under a larger number.
+        core.keep_out = if core.retaking.is_some() {
             None
         } else if abandoning || matches!(reason, EndReason::Abandoned(_)) {
             Some(KeepOut { until: now + timing.ttl(), after_abandon: true })

@@ -431,6 +431,7 @@ impl<R: Rules> Machine<R> {
                 self.state = State::Refused;
             }
             Some(Transition::Take(taken)) => {
+                self.core.retaking = None;
                 self.core.known.learn_epoch(taken.write.epoch);
                 let holding = Holding::new(&self.core, taken, now.monotonic);
                 if holding.sign {

@@ -15,14 +15,12 @@ pub trait Rules:
 {
     /// 2: the margin is at least T/5, also with a small R.
     const MARGIN_AT_LEAST_A_FIFTH: bool = true;
-    /// 2: whoever meets a lease that tells no ttl waits for the largest of the cluster.
-    const UNKNOWN_TTL_IS_THE_LARGEST: bool = true;
     /// 2: what is seen counts from anew after two reads that are more than 2R apart.
     const BLIND_GAP_RESTARTS: bool = true;
-    /// 2: a standby waits at least for the ttl that the record says.
+    /// 2: a standby waits at least for the ttl that the record says, or one that it read lately.
     const WAIT_COVERS_THE_RECORDS_TTL: bool = true;
-    /// 2: a standby waits for the largest ttl that it read lately.
-    const WAIT_COVERS_REMEMBERED_TTLS: bool = true;
+    /// 2: a standby waits at least for the largest ttl that the cluster may have.
+    const WAIT_COVERS_THE_CLUSTERS_TTL: bool = true;
     /// 2: every answer is preceded by the deadline check.
     const DEADLINE_COMES_FIRST: bool = true;
     /// 2: at the deadline itself the tenure is over.

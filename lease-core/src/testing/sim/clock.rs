@@ -67,8 +67,13 @@ impl HostClock {
         rate_ppm: u64,
     ) -> Self {
         let at = nanos(true_time.now());
-        let frame =
-            Frame { at, monotonic: nanos(uptime), wall: wall.unix_nanos(), rate_ppm, stands: false };
+        let frame = Frame {
+            at,
+            monotonic: nanos(uptime),
+            wall: wall.unix_nanos(),
+            rate_ppm,
+            stands: false,
+        };
         Self {
             true_time: true_time.clone(),
             frame: Arc::new(Mutex::new(frame)),

@@ -4,7 +4,7 @@
 //! them is simulated: true time, the clocks of each host (of their own rate, set back and forth,
 //! standing still in a suspend), processes that die and stand still, directories that are lost and
 //! copied, requests that are lost, late, repeated and out of order, a store that fails, and people
-//! who delete, garble and put back the lease. After every step eleven [invariants] must hold; after a
+//! who delete, garble and put back the lease. After every step twelve [invariants] must hold; after a
 //! hazardous time comes peace, in which somebody must become active in time.
 //!
 //! Everything comes from the seed. A violation names it, and the same seed leads to the same steps:
@@ -15,7 +15,7 @@
 //!
 //! let outcome = Simulation::new(7).hazards(Hazards::all()).run()?;
 //! assert!(outcome.counts.steps > 100);
-//! # Ok::<(), lease_core::testing::sim::Failure>(())
+//! # Ok::<(), Box<lease_core::testing::sim::Failure>>(())
 //! ```
 //!
 //! # Your own failover
@@ -133,14 +133,6 @@ impl Simulation {
     /// The world of `seed`, with every hazard allowed and machines that keep every rule.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self::with_rules(seed)
-    }
-}
-
-impl<R: Rules> Simulation<R> {
-    /// The world of `seed`, with machines that keep the rules `R`.
-    #[must_use]
-    pub fn with_rules(seed: u64) -> Self {
         Self {
             seed,
             hazards: Hazards::all(),
@@ -149,6 +141,15 @@ impl<R: Rules> Simulation<R> {
             extra: Vec::new(),
             rules: PhantomData,
         }
+    }
+}
+
+impl<R: Rules> Simulation<R> {
+    /// The same world with machines that keep the rules `S`.
+    #[must_use]
+    pub fn keeping<S: Rules>(self) -> Simulation<S> {
+        let Self { seed, hazards, setting, factory, extra, .. } = self;
+        Simulation { seed, hazards, setting, factory, extra, rules: PhantomData }
     }
 
     /// The same with other hazards allowed. Which of them the world has is drawn from its seed.
@@ -192,7 +193,7 @@ impl<R: Rules> Simulation<R> {
     ///
     /// [`Failure`]: what did not hold, when, and everything that led to it. To get the steps, the
     /// world is run a second time, which leads to the same end.
-    pub fn run(&self) -> Result<Outcome, Failure> {
+    pub fn run(&self) -> Result<Outcome, Box<Failure>> {
         let (counts, trace, violation, _) = self.run_with(Trace::default());
         match violation {
             None => Ok(Outcome { counts, digest: trace.digest() }),
@@ -207,14 +208,15 @@ impl<R: Rules> Simulation<R> {
     }
 
     /// Runs it with every step kept, for a time line of what went well.
-    pub fn recorded(&self) -> (Vec<Record>, Result<Outcome, Failure>) {
+    pub fn recorded(&self) -> (Vec<Record>, Result<Outcome, Box<Failure>>) {
         let (counts, trace, violation, setting) = self.run_with(Trace::recorded());
         let digest = trace.digest();
         let records = trace.into_records();
         let result = match violation {
             None => Ok(Outcome { counts, digest }),
             Some(violation) => {
-                Err(Failure { seed: self.seed, violation, setting, records: records.clone() })
+                let (seed, records) = (self.seed, records.clone());
+                Err(Box::new(Failure { seed, violation, setting, records }))
             }
         };
         (records, result)

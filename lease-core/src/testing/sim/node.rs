@@ -1,8 +1,6 @@
 //! One host of a world: its clocks, its process, its disk, and its way to the store.
 
-use super::{
-    application::Application, clock::HostClock, dice::Dice, link::Link, trace::Tenure,
-};
+use super::{application::Application, clock::HostClock, dice::Dice, link::Link, trace::Tenure};
 use crate::{
     key::InstanceId,
     machine::{Config, Entropy, Machine, Note, Past, Reply, RequestId, Rules},

@@ -7,6 +7,7 @@ use crate::{
     record::Nonce,
     store::{StoreErrorKind, Version},
 };
+use fencing::Epoch;
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash, Hasher},
@@ -40,6 +41,14 @@ impl Object {
         (verdict, &facts, bytes).hash(&mut hasher);
         let version = Version::new(format!("{:016x}", hasher.finish()));
         Self { verdict, facts, version }
+    }
+
+    fn epoch(&self) -> Option<Epoch> {
+        self.facts.as_ref().map(|facts| facts.epoch)
+    }
+
+    fn is_held(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.holder.is_some())
     }
 
     pub(super) fn nonce(&self) -> Option<Nonce> {
@@ -139,9 +148,19 @@ impl ObjectStore {
         self.retire(now);
     }
 
-    /// Records that a person with a backup could put back: not there since `since`.
+    /// Records that a person with a backup could put back: not there since `since`; of a release, not
+    /// even its epoch.
     pub(super) fn former(&self, since: Duration) -> impl Iterator<Item = &Former> {
-        self.former.iter().filter(move |former| former.last_there <= since)
+        let recent = move |former: &&Former| former.last_there > since;
+        let current = self.object.as_ref().and_then(Object::epoch);
+        self.former.iter().filter(move |former| {
+            let is_recent = |epoch| {
+                epoch == current
+                    || self.former.iter().filter(recent).any(|it| it.object.epoch() == epoch)
+            };
+            let epoch = former.object.epoch();
+            former.last_there <= since && (former.object.is_held() || !is_recent(epoch))
+        })
     }
 
     fn retire(&mut self, now: Duration) {

@@ -164,7 +164,8 @@ impl<R: Rules> World<R> {
         if self.nodes.len() > self.setting.instances.len() {
             return;
         }
-        let (timing, directory) = (self.nodes[host].timing, self.nodes[host].directory.copied::<R>());
+        let (timing, directory) =
+            (self.nodes[host].timing, self.nodes[host].directory.copied::<R>());
         self.say(Some(host), "its directory is copied, and another host starts from the copy");
         self.add_host(timing, directory);
     }
@@ -208,7 +209,11 @@ impl<R: Rules> World<R> {
         let by = i64::try_from(self.dice.below(2 * most)).unwrap_or(0);
         self.nodes[host].clock.jump_wall(by - i64::try_from(most).unwrap_or(0));
         self.say(Some(host), "its wall clock is set");
-        // The fence looks at the wall clock by itself; so does an application.
+        if self.dice.one_in(2) {
+            // Set right again before its machine looks; the application may have looked.
+            self.look(host);
+            return self.nodes[host].clock.jump_wall(i64::try_from(most).unwrap_or(0) - by);
+        }
         self.with(host, |_, _| {});
     }
 

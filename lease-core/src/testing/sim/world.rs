@@ -17,7 +17,8 @@ use super::{
 use crate::{
     key::InstanceId,
     machine::{
-        Action, Config, Draft, Event, FenceOrder, Machine, Reply, Request, RequestId, Rules, Sighting,
+        Action, Config, Draft, Event, FenceOrder, Machine, Reply, Request, RequestId, Rules,
+        Sighting,
     },
     store::{StoreErrorKind, Version},
     timing::Timing,
@@ -287,9 +288,11 @@ impl<R: Rules> World<R> {
         self.is_peaceful = true;
         self.outage = None;
         // What is still on its way arrives now.
-        let (on_its_way, rest): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.dues)
-            .into_iter()
-            .partition(|(_, due)| matches!(due, Due::Arrives { .. }));
+        let (on_its_way, rest): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.dues).into_iter().partition(|(_, due)| {
+                let is_told = matches!(due, Due::Input { input: Input::Persisted(..), .. });
+                is_told || matches!(due, Due::Arrives { .. } | Due::Disk { .. })
+            });
         self.dues = rest;
         for (_, due) in on_its_way {
             self.happens(due);
@@ -467,7 +470,8 @@ impl<R: Rules> World<R> {
             true => renew * 2,
             false => renew / 50,
         };
-        let late = self.dice.of_any_size(most);
+        // To the nanosecond, too: what is half-open has to show.
+        let late = if self.dice.one_in(4) { Duration::ZERO } else { self.dice.of_any_size(most) };
         let start = self.nodes[host].starts;
         let at = due.max(self.time.now()) + late;
         self.queue.push(Reverse((at, order)));
@@ -536,7 +540,8 @@ impl<R: Rules> World<R> {
                 Step::Shut { tenure }
             }
         };
-        if let Step::Opened { accepted: false, .. } | Step::Extended { accepted: false, .. } = step {
+        if let Step::Opened { accepted: false, .. } | Step::Extended { accepted: false, .. } = step
+        {
             process.machine.handle_fence_shut(tenure.epoch, now);
         }
         self.note(step);
@@ -577,7 +582,7 @@ impl<R: Rules> World<R> {
     }
 
     /// The application looks at its fence.
-    fn look(&mut self, host: usize) {
+    pub(super) fn look(&mut self, host: usize) {
         let Some(process) = &self.nodes[host].process else { return };
         if let (Some(tenure), Some(fence)) = (process.tenure, &process.fence) {
             let is_open = fence.is_open();
@@ -586,11 +591,7 @@ impl<R: Rules> World<R> {
     }
 
     /// Calls the application of a host, and does what it asks for.
-    fn ask(
-        &mut self,
-        host: usize,
-        call: impl FnOnce(&mut dyn super::Application, &mut Host<'_>),
-    ) {
+    fn ask(&mut self, host: usize, call: impl FnOnce(&mut dyn super::Application, &mut Host<'_>)) {
         self.look(host);
         let node = &mut self.nodes[host];
         let (start, ttl) = (node.starts, node.timing.ttl());

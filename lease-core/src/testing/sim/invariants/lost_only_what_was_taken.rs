@@ -41,7 +41,11 @@ impl Invariant for LostOnlyWhatWasTaken {
 
     fn observe(&mut self, step: &Step, _: &Scene<'_>) -> Result<(), String> {
         match step {
-            Step::Sent { host, request: Request::Create(draft) | Request::Replace(draft, _), .. } => {
+            Step::Sent {
+                host,
+                request: Request::Create(draft) | Request::Replace(draft, _),
+                ..
+            } => {
                 let seen = self.hosts.entry(*host).or_default();
                 if seen.epoch != Some(draft.epoch) {
                     let foreign = seen.foreign;

@@ -8,6 +8,7 @@
 //! | [`ProvedFromSending`] | a deadline is never beyond S + T − M of a write that landed, and never moved once it passed | 2, 3 |
 //! | [`ShutAtTheDeadline`] | at the deadline the fence is shut, and its owner is awake | 1, 2 |
 //! | [`RecordedBeforeOpening`] | the history has the epoch before its fence opens | 4 |
+//! | [`WaitedOut`] | what is held is taken no sooner than T after the first answer that showed it | 2 |
 //! | [`ShutForGood`] | a fence that was seen shut never opens again | 4 |
 //! | [`NoWriteAfterTheEnd`] | nothing is written under an epoch once it ended, nothing but a release once its fence was shut | 3, 4 |
 //! | [`OneEnd`] | every tenure that was taken ends exactly once | 4 |
@@ -25,6 +26,7 @@ mod recorded_before_opening;
 mod shut_at_the_deadline;
 mod shut_for_good;
 mod somebody_in_peace;
+mod waited_out;
 
 pub use epochs_grow::EpochsGrow;
 pub use lost_only_what_was_taken::LostOnlyWhatWasTaken;
@@ -37,6 +39,7 @@ pub use recorded_before_opening::RecordedBeforeOpening;
 pub use shut_at_the_deadline::ShutAtTheDeadline;
 pub use shut_for_good::ShutForGood;
 pub use somebody_in_peace::SomebodyInPeace;
+pub use waited_out::WaitedOut;
 
 use super::{hazards::Setting, trace::Step};
 use fencing::{Epoch, Fence, Reading};
@@ -121,6 +124,7 @@ pub(super) fn every() -> Vec<Box<dyn Invariant>> {
         Box::new(NoWriteAfterTheEnd::default()),
         Box::new(OneEnd::default()),
         Box::new(LostOnlyWhatWasTaken::default()),
+        Box::<WaitedOut>::default(),
         Box::new(SomebodyInPeace::default()),
     ]
 }

@@ -3,11 +3,12 @@
 use super::{Invariant, Scene};
 use crate::testing::sim::trace::{Step, Tenure};
 
-/// See the [module](super). Older by who took the lease first, not by the number that the gate sees:
+/// See the [module](super). Older by whose fence opened first, not by the number that the gate sees:
 /// two tenures with one number would pass the gate.
 #[derive(Debug, Default)]
 pub struct NoStaleWrite {
-    newest: Option<Tenure>,
+    opened: Vec<Tenure>,
+    newest: usize,
 }
 
 impl Invariant for NoStaleWrite {
@@ -16,15 +17,23 @@ impl Invariant for NoStaleWrite {
     }
 
     fn observe(&mut self, step: &Step, _: &Scene<'_>) -> Result<(), String> {
-        let Step::Admitted { tenure } = step else { return Ok(()) };
-        match self.newest {
-            Some(newest) if newest.number > tenure.number => {
-                Err(format!("a write of {tenure} was admitted after one of {newest}"))
+        match step {
+            Step::Opened { tenure, accepted: true, .. } => self.opened.push(*tenure),
+            Step::Admitted { tenure } => {
+                let opened = self.opened.iter().position(|opened| opened == tenure);
+                match opened {
+                    None => return Err(format!("{tenure} never opened, and wrote")),
+                    Some(opened) if opened < self.newest => {
+                        let newest = self.opened[self.newest];
+                        return Err(format!(
+                            "a write of {tenure} was admitted after one of {newest}"
+                        ));
+                    }
+                    Some(opened) => self.newest = opened,
+                }
             }
-            _ => {
-                self.newest = Some(*tenure);
-                Ok(())
-            }
+            _ => {}
         }
+        Ok(())
     }
 }

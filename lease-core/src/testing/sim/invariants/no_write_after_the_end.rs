@@ -40,7 +40,11 @@ impl Invariant for NoWriteAfterTheEnd {
                     state.is_over |= matches!(step, Step::Ended { .. });
                 }
             }
-            Step::Sent { host, request: Request::Create(draft) | Request::Replace(draft, _), .. } => {
+            Step::Sent {
+                host,
+                request: Request::Create(draft) | Request::Replace(draft, _),
+                ..
+            } => {
                 let Some(state) = self.last.get(host) else { return Ok(()) };
                 if state.tenure.epoch != draft.epoch {
                     return Ok(());

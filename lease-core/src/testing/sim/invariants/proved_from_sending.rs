@@ -44,7 +44,9 @@ impl ProvedFromSending {
         }
         let is_proof = |write: &Write| write.landed && write.sent == sent;
         if !self.writes.get(&tenure.host).is_some_and(|writes| writes.iter().any(is_proof)) {
-            return Err(format!("{tenure} is proved from {sent:?}, when no write that landed was sent"));
+            return Err(format!(
+                "{tenure} is proved from {sent:?}, when no write that landed was sent"
+            ));
         }
         let now = scene.reading(tenure.host).monotonic;
         let deadline = sent.monotonic + window;
@@ -68,7 +70,11 @@ impl Invariant for ProvedFromSending {
 
     fn observe(&mut self, step: &Step, scene: &Scene<'_>) -> Result<(), String> {
         match step {
-            Step::Sent { host, request: Request::Create(draft) | Request::Replace(draft, _), at } => {
+            Step::Sent {
+                host,
+                request: Request::Create(draft) | Request::Replace(draft, _),
+                at,
+            } => {
                 let writes = self.writes.entry(*host).or_default();
                 if writes.len() == REMEMBERED {
                     writes.remove(0);

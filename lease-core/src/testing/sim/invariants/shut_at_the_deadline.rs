@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 /// See the [module](super).
 ///
-/// Whenever something happens on a host whose deadline has come, its real fence is shut; and a host
-/// whose fence is open rests no longer than to the deadline.
+/// Whenever something happens on a host whose deadline has come, its real fence is shut; whenever its
+/// machine was asked at or after the deadline, the tenure is over; and a host whose fence is open
+/// rests no longer than to the deadline.
 #[derive(Debug, Default)]
 pub struct ShutAtTheDeadline {
     deadlines: BTreeMap<usize, (Tenure, MonotonicTime)>,
@@ -37,6 +38,9 @@ impl Invariant for ShutAtTheDeadline {
             return Err(format!("{tenure} is open at {now:?}, its deadline is {deadline:?}"));
         }
         match step {
+            Step::Rested { .. } if now >= *deadline => {
+                Err(format!("{tenure} goes on at {now:?}, its deadline is {deadline:?}"))
+            }
             Step::Rested { wake, .. } if wake.is_none_or(|wake| wake > *deadline) => {
                 Err(format!("{tenure} rests until {wake:?}, beyond its deadline {deadline:?}"))
             }

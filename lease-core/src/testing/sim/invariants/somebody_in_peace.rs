@@ -40,7 +40,9 @@ impl Invariant for SomebodyInPeace {
         match (self.open.is_empty(), self.found) {
             (false, None) => self.found = Some(passed),
             (true, None) if passed > bound => {
-                return Err(format!("nobody is active after {passed:?} of peace, at most {bound:?}"));
+                return Err(format!(
+                    "nobody is active after {passed:?} of peace, at most {bound:?}"
+                ));
             }
             (true, Some(_)) if passed > bound => {
                 return Err(format!("nobody is active any more after {passed:?} of peace"));
