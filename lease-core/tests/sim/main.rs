@@ -12,7 +12,7 @@ use lease_core::{
 use std::time::Duration;
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
+    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[test]
