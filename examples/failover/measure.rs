@@ -1,14 +1,17 @@
 //! How long store operations take while the rounds are played: the part of every bound that the
-//! disk and the scheduler decide.
+//! disk or the bucket, and the scheduler, decide.
 
 use crate::wire::Moment;
 use bytes::Bytes;
-use lease_core::{LeaseStore as _, ObjectKey, StoreError, Version};
-use lease_local::LocalStore;
+use lease_core::{LeaseStore, ObjectKey, Read, StoreError, Version};
 use std::{
     cell::{Cell, RefCell},
+    sync::Arc,
     time::Duration,
 };
+
+/// So many failures in a row are no passing trouble.
+const FAILURES: u32 = 5;
 
 struct Sample {
     from: Moment,
@@ -17,9 +20,12 @@ struct Sample {
     replace: Duration,
 }
 
+/// The key of the object.
+pub(crate) const KEY: &str = "operations";
+
 /// Reads and replaces an object of its own, again and again.
 pub(crate) struct StoreOperations {
-    store: LocalStore,
+    store: Arc<dyn LeaseStore>,
     key: ObjectKey,
     version: Version,
     samples: RefCell<Vec<Sample>>,
@@ -29,23 +35,43 @@ pub(crate) struct StoreOperations {
 
 impl StoreOperations {
     /// Creates the object in `store`.
-    pub(crate) async fn start(store: LocalStore, key: ObjectKey) -> Result<Self, StoreError> {
+    pub(crate) async fn start(
+        store: Arc<dyn LeaseStore>,
+        key: ObjectKey,
+    ) -> Result<Self, StoreError> {
         let version = store.create_if_absent(&key, content(0)).await?;
         let (samples, under_way) = (RefCell::default(), Cell::default());
         Ok(Self { store, key, version, samples, under_way })
     }
 
-    /// Measures until something fails.
+    /// Measures until the store keeps failing. An operation that fails counts with the time that it
+    /// took to do so.
     pub(crate) async fn run(&self) -> StoreError {
-        let mut version = self.version.clone();
+        let (mut version, mut failures) = (self.version.clone(), 0);
         for number in 1_u64.. {
             match self.measure(&version, number).await {
-                Ok(next) => version = next,
-                Err(error) => return error,
+                Ok(next) => (version, failures) = (next, 0),
+                Err(error) if failures == FAILURES => return error,
+                Err(_) => {
+                    failures += 1;
+                    // It may have been written, and be another version now.
+                    if let Ok(Read::Found { version: current, .. }) =
+                        self.store.read_versioned(&self.key, None).await
+                    {
+                        version = current;
+                    }
+                    let to = Moment::now();
+                    let from = self.under_way.take().unwrap_or(to);
+                    self.sample(Sample { from, to, read: Duration::ZERO, replace: to.since(from) });
+                }
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         std::future::pending().await
+    }
+
+    fn sample(&self, sample: Sample) {
+        self.samples.borrow_mut().push(sample);
     }
 
     async fn measure(&self, version: &Version, number: u64) -> Result<Version, StoreError> {
@@ -58,7 +84,7 @@ impl StoreOperations {
         let to = Moment::now();
         self.under_way.set(None);
         let (read, replace) = (read_at.since(from), to.since(read_at));
-        self.samples.borrow_mut().push(Sample { from, to, read, replace });
+        self.sample(Sample { from, to, read, replace });
         Ok(next)
     }
 

@@ -81,7 +81,7 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> Result<String, String> {
     if faulty == 0 {
         let again = match again {
             0 => String::new(),
-            _ => format!("; {again} begun anew, since the disk was too slow"),
+            _ => format!("; {again} begun anew, since the store was too slow"),
         };
         return Ok(format!(
             "passed: {rounds} takeovers in time, 0 overlaps, stale writes refused: {refused}{again}"
