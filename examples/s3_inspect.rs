@@ -119,11 +119,12 @@ async fn probed(options: S3Options) -> Result<(S3Store, bool), InspectError> {
             );
             tell("", format_args!("an unchanged lease is answered by {cheap}; its age is {ages}"));
             if report.in_doubt + report.contended > 0 {
-                let (doubt, conflict) = (report.in_doubt, report.contended);
+                let (racers, doubt) = (report.races * 16, report.in_doubt);
+                let conflict = report.contended;
                 tell(
                     "",
                     format_args!(
-                        "of 48 writers at once {doubt} were left in doubt, {conflict} met a conflict"
+                        "of {racers} writers at once {doubt} were left in doubt, {conflict} met a conflict"
                     ),
                 );
             }

@@ -218,7 +218,8 @@ async fn set_up(args: &Args) -> Result<Setup, DemoError> {
         .map_err(|source| DemoError::Io { what: "the path of this program", source })?;
     let key = ObjectKey::new(measure::KEY)?;
     let written = RefCell::new(vec![key.clone()]);
-    let operations = StoreOperations::start(Arc::clone(&store), key).await?;
+    let history = matches!(place, Place::Url(_)).then(|| dir.path().join("history"));
+    let operations = StoreOperations::start(Arc::clone(&store), key, history).await?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     let display = Display::new();
     Ok(Setup { timing, seed, dir, program, display, place, store, hand, written, operations })

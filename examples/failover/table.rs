@@ -37,8 +37,12 @@ pub(crate) fn notes(setup: &Setup, scenarios: &[Scenario]) -> String {
         let (symbols, since) = scenario.promise_text();
         notes += &format!("  {:<8} {symbols} + 2 ops after {since}\n", scenario.name());
     }
+    let history = match setup.operations.count_history() {
+        true => ", and one write of a file as the\n  history of an instance is written",
+        false => "",
+    };
     notes += &format!(
-        "2 ops: one read and one replace of the store, measured beside the rounds (median\n  \
+        "2 ops: one read and one replace of the store{history}, measured beside the rounds (median\n  \
          {:.3}); for each takeover the slowest meanwhile counts; the largest is shown\n",
         setup.operations.median().as_secs_f64()
     );
