@@ -268,6 +268,7 @@ impl fmt::Debug for S3Options {
         f.debug_struct("S3Options")
             .field("place", &format_args!("{}", self.place))
             .field("object_lock", &self.object_lock)
+            .field("root_certificates", &self.recipe.roots.len())
             .finish_non_exhaustive()
     }
 }

@@ -24,6 +24,10 @@ impl Roots {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The client's settings with them.
     pub(crate) fn trusted_by(&self, options: &ClientOptions) -> ClientOptions {
         self.0.iter().cloned().fold(options.clone(), ClientOptions::with_root_certificate)
@@ -71,6 +75,9 @@ impl Unaccepted {
             "it is out of date; renew it, and look at this machine's clock"
         } else if says(&["CaUsedAsEndEntity"]) {
             "it is the certificate of a CA itself; give the server one that this CA has signed"
+        } else if says(&["BadSignature"]) {
+            "a CA that is trusted here has the name of the one that signed it, and did not; give the \
+             certificate of the CA that did"
         } else {
             "let the server have one that this machine accepts"
         }
@@ -102,6 +109,7 @@ mod tests {
             ("certificate expired: verification time 2 (UNIX), but …", "renew it"),
             ("certificate not valid yet: verification time 2 (UNIX), but …", "clock"),
             ("Other(OtherError(CaUsedAsEndEntity))", "a CA itself"),
+            ("BadSignature", "the CA that did"),
             ("BadEncoding", "this machine accepts"),
         ] {
             assert!(advice(found).contains(expected), "{}", advice(found));
