@@ -13,7 +13,7 @@ use lease_core::{
 };
 use lease_s3::{
     S3Store,
-    testing::{Method, TestServer},
+    testing::{Fault, Held, Method, TestServer},
 };
 use libtest_mimic::Trial;
 use std::{
@@ -31,6 +31,7 @@ use tokio::{
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         case_08_a_cut_reply_keeps_the_lease_with_the_deadline_of_its_sending,
+        case_08_a_late_reply_counts_while_a_read_looks_for_it,
         case_08_replies_that_are_cut_again_and_again_are_each_found,
         case_08_replies_that_are_all_cut_end_the_tenure_at_its_deadline,
     ]
@@ -137,13 +138,33 @@ async fn case_08_a_cut_reply_keeps_the_lease_with_the_deadline_of_its_sending() 
     assert_eq!(seq(&server), first + 1, "the second was not applied");
 
     // And the deadline stands: nothing is renewed any more, and the fence is open up to it.
-    server.choose(|seen| (seen.method == Method::PUT).then_some(lease_s3::testing::Fault::Drop));
+    server.choose(|seen| (seen.method == Method::PUT).then_some(Fault::Drop));
     let fence = lease.tenure.fence();
     lease.clock.advance_to(sent + WINDOW - Duration::from_nanos(1));
     assert!(fence.check().is_ok());
     lease.clock.advance(Duration::from_nanos(1));
     assert!(fence.check().is_err());
     assert_eq!(lease.tenure.ended().await, EndReason::Expired);
+}
+
+/// The reply is not lost, but late: past the budget of its request, and past the next try's.
+async fn case_08_a_late_reply_counts_while_a_read_looks_for_it() {
+    let (server, _proxy, mut lease) = held().await;
+    let (late, read) = (Held::new(), Held::new());
+    server.next(Method::PUT, Fault::ApplyThenHold(late.clone()));
+    server.next(Method::GET, Fault::Hold(read.clone()));
+    lease.clock.advance(R);
+    let sent = lease.clock.monotonic();
+    late.holds_one().await;
+    // The next try is refused, and the read that is to tell why hangs.
+    lease.clock.advance(R);
+    read.holds_one().await;
+    late.release();
+    assert_eq!(renewed(&mut lease.events).await, sent + WINDOW);
+    read.release();
+    lease.clock.advance(R);
+    assert!(renewed(&mut lease.events).await > sent + WINDOW);
+    assert!(lease.tenure.fence().is_open());
 }
 
 async fn case_08_replies_that_are_cut_again_and_again_are_each_found() {
@@ -167,7 +188,7 @@ async fn case_08_replies_that_are_cut_again_and_again_are_each_found() {
 async fn case_08_replies_that_are_all_cut_end_the_tenure_at_its_deadline() {
     let (server, proxy, mut lease) = held().await;
     proxy.cut(usize::MAX);
-    server.choose(|seen| (seen.method == Method::GET).then_some(lease_s3::testing::Fault::Drop));
+    server.choose(|seen| (seen.method == Method::GET).then_some(Fault::Drop));
     let deadline = lease.deadline();
     lease.clock.advance(R);
     assert_eq!(failed(&mut lease.events).await.1, StoreErrorKind::InDoubt);

@@ -4,7 +4,7 @@
 mod judge;
 
 use crate::{LIMIT, within};
-use judge::{Judge, Noting};
+use judge::{Judge, Lag, Noting};
 use lease_core::{
     LeaseManager, Timing,
     fencing::{Clock as _, Fence, SystemClock},
@@ -168,11 +168,15 @@ type Fences = Arc<Mutex<[Option<Fence>; 2]>>;
 async fn schedule(seed: u64, server: Arc<TestServer>, store: S3Store, sum: Arc<Sum>) {
     let fences = Fences::default();
     let is_over = Arc::new(AtomicBool::new(false));
-    let watching = tokio::spawn(watch(Arc::clone(&fences), Arc::clone(&is_over), Arc::clone(&sum)));
+    let lag = Arc::<Lag>::default();
+    let watching =
+        watch(Arc::clone(&fences), Arc::clone(&lag), Arc::clone(&is_over), Arc::clone(&sum));
+    let watching = tokio::spawn(watching);
     let instances: Vec<_> = (0..2)
         .map(|index| {
             let (fences, sum) = (Arc::clone(&fences), Arc::clone(&sum));
-            let judge = Judge::new(Arc::clone(&server), &format!("seed-{seed}"), WINDOW, sum);
+            let (server, lag) = (Arc::clone(&server), Arc::clone(&lag));
+            let judge = Judge::new(server, &format!("seed-{seed}"), WINDOW, lag, sum);
             tokio::spawn(instance(seed, index, store.clone(), fences, judge))
         })
         .collect();
@@ -184,7 +188,7 @@ async fn schedule(seed: u64, server: Arc<TestServer>, store: S3Store, sum: Arc<S
 }
 
 /// Looks for two open fences. The first is looked at again after the second: it was open all along.
-async fn watch(fences: Fences, is_over: Arc<AtomicBool>, sum: Arc<Sum>) {
+async fn watch(fences: Fences, lag: Arc<Lag>, is_over: Arc<AtomicBool>, sum: Arc<Sum>) {
     while !is_over.load(SeqCst) {
         if let [Some(a), Some(b)] = &*fences.lock().unwrap()
             && a.is_open()
@@ -193,7 +197,7 @@ async fn watch(fences: Fences, is_over: Arc<AtomicBool>, sum: Arc<Sum>) {
         {
             sum.overlaps.fetch_add(1, SeqCst);
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        lag.sleep().await;
     }
 }
 
