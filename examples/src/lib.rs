@@ -5,4 +5,5 @@
 //! cargo run --example singleton_job -- --name a      # a job that runs once across replicas
 //! cargo run --example leader_only_http -- --name a   # routes that answer only where it is active
 //! cargo run --example failover        # two processes share it, and one of them is killed, frozen, …
+//! cargo run --example s3_inspect -- 's3://bucket/prefix?endpoint=…' --cluster orders   # who holds it
 //! ```

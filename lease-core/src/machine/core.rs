@@ -2,7 +2,7 @@
 
 use super::{
     config::{Config, Past},
-    event::{Attempted, Event},
+    event::{Attempted, Event, Predecessor},
     io::{Action, Draft, Facts, FenceOrder, Note, RequestId},
     known::Known,
     rules::Rules,
@@ -23,6 +23,8 @@ pub(super) struct Core<R> {
     pub(super) wanted: bool,
     /// The machine stops once no tenure is left.
     pub(super) stopping: bool,
+    /// A lease of one's own that is taken again at once: its epoch was too low to open its fence.
+    pub(super) retaking: Option<(Epoch, Predecessor)>,
     /// No acquisition before this time.
     pub(super) keep_out: Option<KeepOut>,
     actions: VecDeque<Action>,
@@ -50,6 +52,7 @@ impl<R: Rules> Core<R> {
             known: Known::new(past, now),
             wanted: false,
             stopping: false,
+            retaking: None,
             keep_out: None,
             actions: VecDeque::new(),
             events: VecDeque::new(),

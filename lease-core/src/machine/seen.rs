@@ -221,8 +221,12 @@ impl Seen {
             What::Missing => return at_once(creation_hold_back(core, now), Predecessor::Missing),
             What::Lease(lease) => lease,
         };
+        if let Some(predecessor) = lease.retaken_from(core) {
+            return at_once(None, predecessor.clone());
+        }
         let Some(facts) = lease.acceptable(core) else {
             let predecessor = Predecessor::Untrusted { verdict: lease.verdict };
+            let unknown = if R::UNACCEPTABLE_IS_WAITED_OUT { unknown } else { Duration::ZERO };
             return waited_out(unknown, WaitReason::UntrustedLease, predecessor);
         };
         let (epoch, wait) = (facts.epoch, core.known.wait(timing, facts.ttl, now));
@@ -237,7 +241,8 @@ impl Seen {
             }
             None => {
                 let predecessor = Predecessor::Released { epoch };
-                if core.known.highest_epoch() > Some(epoch) {
+                let is_older = core.known.highest_epoch() > Some(epoch);
+                if is_older && R::OLDER_RELEASE_IS_WAITED_OUT {
                     waited_out(unknown, WaitReason::UntrustedLease, predecessor)
                 } else if lease.trusted_release {
                     at_once(None, predecessor)
@@ -281,6 +286,13 @@ impl Lease {
 
     fn acceptable<R: Rules>(&self, core: &Core<R>) -> Option<&Arc<Facts>> {
         self.facts.as_ref().filter(|_| core.known.accepts(&core.config, self.verdict))
+    }
+
+    /// It is one's own, given up only since its epoch was too low (signed or not: the nonce tells).
+    fn retaken_from<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Predecessor> {
+        let facts = self.facts.as_ref().filter(|facts| core.known.is_own_write(facts))?;
+        let (epoch, predecessor) = core.retaking.as_ref()?;
+        (*epoch == facts.epoch).then_some(predecessor)
     }
 
     /// Held by this very instance before it was restarted, and proved so by its history.
