@@ -84,3 +84,46 @@ impl Write for Spout {
 fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "whoever asked for it has gone")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_executor::block_on;
+
+    fn read(chunks: Vec<io::Result<Bytes>>) -> io::Result<Vec<u8>> {
+        let (feed, mut fed) = inward();
+        block_on(async {
+            for chunk in chunks {
+                assert!(feed.give(chunk).await);
+            }
+        });
+        drop(feed);
+        let mut all = Vec::new();
+        fed.read_to_end(&mut all).map(|_| all)
+    }
+
+    #[test]
+    fn only_an_end_that_was_told_is_the_end() {
+        let chunk = || Ok(Bytes::from_static(b"some"));
+        assert_eq!(read(vec![chunk(), chunk(), Ok(Bytes::new())]).unwrap(), b"somesome");
+        let gone = read(vec![chunk()]).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
+        let failed = read(vec![chunk(), Err(io::Error::other("it broke"))]).unwrap_err();
+        assert_eq!(failed.to_string(), "it broke");
+    }
+
+    #[test]
+    fn what_is_spouted_comes_in_chunks_and_fails_once_nobody_waits() {
+        let (mut spout, chunks) = outward();
+        spout.write_all(b"a header, and ").unwrap();
+        spout.write_all(&[b'x'; CHUNK_BYTES]).unwrap();
+        spout.write_all(b"the end").unwrap();
+        spout.flush().unwrap();
+        let first = chunks.try_recv().unwrap();
+        assert_eq!(first.len(), CHUNK_BYTES + "a header, and ".len());
+        assert_eq!(chunks.try_recv().unwrap(), "the end");
+        drop(chunks);
+        spout.write_all(b"more").unwrap();
+        assert_eq!(spout.flush().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -7,7 +7,7 @@ use crate::support::{
 use futures_executor::block_on;
 use snapshot_format::{
     Catalog,
-    catalog::{ListedSnapshot, Refusal},
+    catalog::{ListedSnapshot, Refusal, Verdict},
     cipher::Unopenable,
     stream::{Headerless, Opened, RestoreError},
 };
@@ -122,6 +122,26 @@ fn a_store_that_fails_is_told_from_a_snapshot_that_is_damaged() {
         store.plant(&listed.key, snapshot(name(7, 0), &database(CHUNK))).await;
         let error = catalog.restore(&listed, Headerless::Refuse, Vec::new()).await.unwrap_err();
         assert!(matches!(error, RestoreError::Changed) && error.may_pass(), "{error}");
+    });
+}
+
+#[test]
+fn a_download_that_breaks_off_is_no_damaged_snapshot() {
+    block_on(async {
+        let store = Watched::new();
+        let (catalog, listed) = stored(&store, snapshot(name(7, 0), &database(5 * CHUNK))).await;
+        for bytes in [0, 1, 100, 150, CHUNK, 2 * CHUNK, 5 * CHUNK] {
+            store.on(move |_| Act::BreakOff(bytes));
+            let error = catalog.restore(&listed, Headerless::Refuse, Vec::new()).await.unwrap_err();
+            assert!(
+                matches!(error, RestoreError::Store(_)) && error.may_pass(),
+                "{bytes}: {error}"
+            );
+            if bytes <= CHUNK {
+                let verdict = catalog.check(&listed).await;
+                assert!(matches!(verdict, Verdict::Unchecked(_)), "{bytes}: {verdict:?}");
+            }
+        }
     });
 }
 

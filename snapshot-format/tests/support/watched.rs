@@ -7,9 +7,9 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use snapshot_format::object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result, UploadPart, memory::InMemory, path::Path,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, Result, UploadPart, memory::InMemory, path::Path,
 };
 use std::{
     fmt,
@@ -49,6 +49,8 @@ pub(crate) enum Act {
     Fail(Error),
     /// It is carried out, and fails all the same.
     FailAfter(Error),
+    /// So many bytes of an answer come, and then it breaks off.
+    BreakOff(usize),
     /// It never answers.
     Hang,
     /// It is carried out, and never answers.
@@ -120,8 +122,13 @@ impl Watched {
     }
 
     async fn request<T>(&self, op: Op, request: impl Future<Output = Result<T>>) -> Result<T> {
-        match self.act(op) {
-            Act::Pass => request.await,
+        let act = self.act(op);
+        self.carry_out(act, request).await
+    }
+
+    async fn carry_out<T>(&self, act: Act, request: impl Future<Output = Result<T>>) -> Result<T> {
+        match act {
+            Act::Pass | Act::BreakOff(_) => request.await,
             Act::Fail(error) => Err(error),
             Act::FailAfter(error) => {
                 request.await?;
@@ -146,6 +153,19 @@ impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Watched")
     }
+}
+
+async fn broken_off(found: GetResult, bytes: usize) -> Result<GetResult> {
+    let (meta, range) = (found.meta.clone(), found.range.clone());
+    let start = found.bytes().await?.slice(..bytes);
+    let payload = GetResultPayload::Stream(stream::iter([Ok(start), Err(broken())]).boxed());
+    Ok(GetResult {
+        payload,
+        meta,
+        range,
+        attributes: Default::default(),
+        extensions: Default::default(),
+    })
 }
 
 #[async_trait]
@@ -180,7 +200,16 @@ impl ObjectStore for Watched {
             Some(range) => Op::Get(key.clone(), Some(range.as_range(u64::MAX).unwrap())),
             None => Op::Get(key.clone(), None),
         };
-        self.request(op, self.0.store.get_opts(key, options)).await
+        let mut bytes_max = None;
+        let found = self.act(op);
+        if let Act::BreakOff(bytes) = found {
+            bytes_max = Some(bytes);
+        }
+        let found = self.carry_out(found, self.0.store.get_opts(key, options)).await?;
+        match bytes_max {
+            None => Ok(found),
+            Some(bytes) => broken_off(found, bytes).await,
+        }
     }
 
     fn delete_stream(
