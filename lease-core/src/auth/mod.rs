@@ -5,6 +5,7 @@
 //! subkey(info) = HKDF-SHA256(salt = none, ikm = secret, info, 32 bytes)           RFC 5869
 //! mac          = HMAC-SHA256(subkey("ha-lease"), canonical(record))               RFC 2104
 //! key_id       = the first 16 bytes of SHA-256(subkey("ha-key-id"))
+//! snapshots    = sealed under subkey("ha-snapshot"), by the crate `snapshot-format`
 //! ```
 //!
 //! All of them are written in lowercase hexadecimal. [`canonical_bytes`] says what the MAC covers.

@@ -167,8 +167,8 @@ impl Writer {
     /// epoch of `fence`. Call it with one that is not written to: the copy that `VACUUM INTO` made.
     ///
     /// `stop` is asked while requests are under way; once it is ready, nothing more is sent but an
-    /// abort. Give it what tells the loss of the lease, `lost.cancelled()`; the fence alone is
-    /// looked at between requests only.
+    /// abort, and a look at the key. Give it what tells the loss of the lease, `lost.cancelled()`;
+    /// the fence alone is looked at between requests only.
     ///
     /// # Errors
     ///
@@ -178,7 +178,8 @@ impl Writer {
     /// # Cancel safety
     ///
     /// If it is dropped, the write is in doubt, parts that were sent stay until the store's own rule
-    /// removes them, and the thread ends at its next chunk. Let `stop` be ready instead.
+    /// removes them, and the thread ends at its next chunk. Let `stop` be ready instead, and drop it
+    /// only if the store does not answer then either.
     pub async fn write(
         &mut self,
         fence: &Fence,
