@@ -9,9 +9,11 @@
 //! | know where a snapshot is kept, and which one comes first | [`name`] |
 //! | know what a snapshot says about itself | [`header`] |
 //! | know what a listed object is worth | [`catalog`] |
+//! | put a restored database in the place of the old one | [`install`] |
 
 pub mod catalog;
 pub mod header;
+pub mod install;
 pub mod name;
 
 pub use fencing;
