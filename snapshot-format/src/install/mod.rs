@@ -59,9 +59,8 @@
 //! let mut incoming = database.incoming()?;
 //! incoming.write_all(b"new")?;                            // decrypt the snapshot into it
 //! let (verified, ()) = incoming.verify(|path| {           // open it, look, migrate, close it
-//!     let content = fs::read(path)?;
-//!     if content.starts_with(b"new") { Ok(()) } else { Err("no database of ours".into()) }
-//!         as Result<(), Box<dyn std::error::Error + Send + Sync>>
+//!     let is_ours = fs::read(path)?.starts_with(b"new");
+//!     is_ours.then_some(()).ok_or_else(|| std::io::Error::other("no database of ours"))
 //! })?;
 //! // Here the application closes its own database. In a takeover: `Permit::TakingOver(tenure.fence())`.
 //! let installed = verified.install(Permit::Unfenced(Epoch::MIN), None)?;

@@ -47,6 +47,7 @@ fn steps() -> Result<(), Skip> {
             "openat incoming",
             "write incoming",
             "fsync incoming",
+            "write incoming",
             "fsync incoming",
             // What an earlier swap may have left is settled first: nothing.
             "fsync .",
