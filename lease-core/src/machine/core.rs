@@ -155,6 +155,10 @@ impl<R: Rules> Core<R> {
     ) {
         if verdict == Verdict::Authentic {
             self.learn_authenticated();
+            let named = facts.and_then(|facts| facts.last_snapshot.as_ref());
+            if let Some(mark) = named.filter(|mark| self.known.learn_named(mark)) {
+                self.unwritten.newest_named_snapshot = Some(mark.clone());
+            }
         }
         match facts.filter(|_| self.known.accepts(&self.config, verdict)) {
             None => self.known.learn_unacceptable(facts),

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     auth::{self, Verdict},
-    record::Nonce,
+    record::{Nonce, SnapshotMark},
     timing::Timing,
 };
 use fencing::{Epoch, MonotonicTime, WallTime, token::EpochsExhausted};
@@ -106,6 +106,15 @@ impl<R: Rules> Known<R> {
         {
             self.learn_epoch(facts.epoch);
         }
+    }
+
+    /// Notes a snapshot that an authentic lease names. True if it is newer than all before.
+    pub(super) fn learn_named(&mut self, mark: &SnapshotMark) -> bool {
+        let is_newer = Some(mark) > self.past.newest_named_snapshot.as_ref();
+        if is_newer {
+            self.past.newest_named_snapshot = Some(mark.clone());
+        }
+        is_newer
     }
 
     /// Notes an authenticated lease. True the first time.

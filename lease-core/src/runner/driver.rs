@@ -333,6 +333,9 @@ fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) 
     if let Some(ttl) = note.largest_ttl.and_then(|ttl| Ttl::new(ttl).ok()) {
         history.largest_ttl = Some(ttl);
     }
+    if note.newest_named_snapshot.is_some() {
+        history.newest_named_snapshot.clone_from(&note.newest_named_snapshot);
+    }
 }
 
 /// A store that panics has done who knows what: that is a doubt like any other.

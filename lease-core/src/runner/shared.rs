@@ -1,9 +1,12 @@
 //! What the handles and the driver share: wishes in one direction, the state of a tenure in the
 //! other. Nothing in it queues: a wish that is made twice is one wish.
 
-use crate::machine::{AbandonReason, EndReason, Predecessor};
+use crate::{
+    history::InstanceDir,
+    machine::{AbandonReason, EndReason, Predecessor},
+};
 use fencing::{Epoch, Fence, FenceControl, MonotonicTime};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +19,8 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     wishes: Mutex<Wishes>,
+    /// The driver's: with it, the directory's lock goes.
+    history: OnceLock<Weak<InstanceDir>>,
     /// Wakes the driver.
     pub(super) wake: Notify,
     /// Wakes whoever waits for [`Shared::take_offer`].
@@ -37,6 +42,16 @@ struct Wishes {
 }
 
 impl Shared {
+    pub(super) fn set_history(&self, history: Option<&Arc<InstanceDir>>) {
+        if let Some(history) = history {
+            let _ = self.history.set(Arc::downgrade(history));
+        }
+    }
+
+    pub(super) fn history(&self) -> Option<Arc<InstanceDir>> {
+        self.history.get()?.upgrade()
+    }
+
     pub(super) fn want(&self, wanted: bool) {
         locked(&self.wishes).wanted = wanted;
         self.wake.notify_one();
