@@ -8,14 +8,23 @@
 //! | --- | --- |
 //! | know where a snapshot is kept, and which one comes first | [`name`] |
 //! | know what a snapshot says about itself | [`header`] |
-//! | know what a listed object is worth | [`catalog`] |
-//! | put a restored database in the place of the old one | [`install`] |
+//! | seal and open, or know what the seal is | [`cipher`]; [`stream`] for a whole snapshot |
+//! | store a snapshot | [`writer`]: [`Writer`] |
+//! | find the snapshots, know what each is worth, and read one | [`catalog`]: [`Catalog`] |
+//! | put a restored database in the place of the old one | [`install`]: [`DatabaseFile`](install::DatabaseFile) |
 
 pub mod catalog;
+pub mod cipher;
 pub mod header;
 pub mod install;
 pub mod name;
+mod pipe;
+pub mod stream;
+mod thread;
+pub mod writer;
 
+pub use catalog::Catalog;
 pub use fencing;
 pub use lease_core;
 pub use object_store;
+pub use writer::Writer;

@@ -1,7 +1,8 @@
 //! What a listed object is, and what it is worth.
 
 use crate::{
-    header::Header,
+    cipher::Unopenable,
+    header::{BadHeader, Header},
     name::{SnapshotName, SnapshotTime},
 };
 use fencing::{Epoch, WallTime};
@@ -92,13 +93,13 @@ pub enum Refusal {
     #[error("its header is damaged: {why}")]
     BadHeader {
         /// What is wrong with it.
-        why: &'static str,
+        why: BadHeader,
     },
-    /// The secret does not open it, or a byte of its start was changed, or it is cut.
+    /// The cluster's secret does not open its start.
     #[error("the cluster's secret does not open it: {why}")]
     DoesNotOpen {
         /// What is wrong with it.
-        why: &'static str,
+        why: Unopenable,
     },
 }
 
