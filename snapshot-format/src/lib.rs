@@ -11,6 +11,7 @@
 //! | seal and open, or know what the seal is | [`cipher`]; [`stream`] for a whole snapshot |
 //! | store a snapshot | [`writer`]: [`Writer`] |
 //! | find the snapshots, know what each is worth, and read one | [`catalog`]: [`Catalog`] |
+//! | know which snapshots may be deleted, and delete them | [`retention`] |
 //! | put a restored database in the place of the old one | [`install`]: [`DatabaseFile`](install::DatabaseFile) |
 
 pub mod catalog;
@@ -19,6 +20,7 @@ pub mod header;
 pub mod install;
 pub mod name;
 mod pipe;
+pub mod retention;
 pub mod stream;
 mod thread;
 pub mod writer;
