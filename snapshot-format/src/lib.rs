@@ -12,6 +12,7 @@
 //! | store a snapshot | [`writer`]: [`Writer`] |
 //! | find the snapshots, know what each is worth, and read one | [`catalog`]: [`Catalog`] |
 //! | know which snapshots may be deleted, and delete them | [`retention`] |
+//! | know what a takeover restores, or why it refuses | [`rollback`] |
 //! | put a restored database in the place of the old one | [`install`]: [`DatabaseFile`](install::DatabaseFile) |
 
 pub mod catalog;
@@ -21,6 +22,7 @@ pub mod install;
 pub mod name;
 mod pipe;
 pub mod retention;
+pub mod rollback;
 pub mod stream;
 mod thread;
 pub mod writer;

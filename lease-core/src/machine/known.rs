@@ -122,6 +122,10 @@ impl<R: Rules> Known<R> {
         !std::mem::replace(&mut self.seen_authenticated, true)
     }
 
+    pub(super) fn has_seen_authenticated(&self) -> bool {
+        self.seen_authenticated
+    }
+
     pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {
         self.floor = self.floor.max(floor);
     }

@@ -3,7 +3,8 @@
 
 use crate::{
     history::InstanceDir,
-    machine::{AbandonReason, EndReason, Predecessor},
+    machine::{AbandonReason, EndReason, Inherited, Predecessor},
+    record::SnapshotMark,
 };
 use fencing::{Epoch, Fence, FenceControl, MonotonicTime};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -85,10 +86,13 @@ impl Shared {
 pub(super) struct TenureState {
     pub(super) epoch: Epoch,
     pub(super) predecessor: Predecessor,
+    pub(super) inherited: Inherited,
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) fence: Fence,
     control: Mutex<FenceControl>,
     wish: Mutex<Wish>,
+    /// The snapshot that the lease is to name.
+    snapshot: Mutex<Option<SnapshotMark>>,
     phase: watch::Sender<Phase>,
     /// The tenure is over, or the manager is being stopped: its work has to end.
     pub(super) lost: CancellationToken,
@@ -133,6 +137,7 @@ impl TenureState {
     pub(super) fn new(
         control: FenceControl,
         predecessor: Predecessor,
+        inherited: Inherited,
         held_back_until: Option<MonotonicTime>,
         lost: CancellationToken,
     ) -> Self {
@@ -140,10 +145,12 @@ impl TenureState {
         Self {
             epoch: fence.epoch(),
             predecessor,
+            inherited,
             held_back_until,
             fence,
             control: Mutex::new(control),
             wish: Mutex::new(Wish::Hold),
+            snapshot: Mutex::new(None),
             phase: watch::Sender::new(Phase::TakingOver),
             lost,
         }
@@ -157,6 +164,14 @@ impl TenureState {
     pub(super) fn set_wish(&self, wish: Wish) {
         let mut current = locked(&self.wish);
         *current = (*current).max(wish);
+    }
+
+    pub(super) fn snapshot(&self) -> Option<SnapshotMark> {
+        locked(&self.snapshot).clone()
+    }
+
+    pub(super) fn name_snapshot(&self, mark: SnapshotMark) {
+        *locked(&self.snapshot) = Some(mark);
     }
 
     pub(super) fn with_control<T>(&self, act: impl FnOnce(&mut FenceControl) -> T) -> T {
