@@ -5,7 +5,9 @@ use crate::{
     name::{Mark, MarkError},
 };
 use fencing::Epoch;
-use lease_core::{auth, history::History, key::InstanceId, record::SnapshotMark};
+use lease_core::{
+    auth, history::History, key::InstanceId, machine::Inherited, record::SnapshotMark,
+};
 use object_store::path::Path;
 
 /// Everything that a takeover's decision is made of.
@@ -44,21 +46,15 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// From a verdict on the record and what it says.
+    /// From what a tenure tells of what it took over from.
     #[must_use]
-    pub fn found(
-        verdict: auth::Verdict,
-        epoch: Epoch,
-        last_snapshot: Option<&SnapshotMark>,
-    ) -> Self {
-        match verdict {
-            auth::Verdict::Authentic => match last_snapshot.map(Mark::try_from).transpose() {
-                Ok(last_snapshot) => Self::Authentic { epoch, last_snapshot },
-                Err(_) => Self::Unreadable,
-            },
-            auth::Verdict::Unsigned => Self::Unsigned,
-            auth::Verdict::Forged => Self::Forged,
-            auth::Verdict::Unreadable => Self::Unreadable,
+    pub fn inherited(inherited: &Inherited) -> Self {
+        match (inherited.verdict, inherited.epoch) {
+            (None, _) => Self::Missing,
+            (Some(verdict), Some(epoch)) => {
+                Self::found(verdict, epoch, inherited.last_snapshot.as_ref())
+            }
+            (Some(_), None) => Self::Unreadable,
         }
     }
 
@@ -84,6 +80,19 @@ impl Lease {
                 Self::found(judgement.verdict, record.epoch, record.last_snapshot.as_ref())
             }
             None => Self::Unreadable,
+        }
+    }
+
+    fn found(verdict: auth::Verdict, epoch: Epoch, last: Option<&SnapshotMark>) -> Self {
+        match verdict {
+            auth::Verdict::Authentic => match last.map(Mark::try_from).transpose() {
+                Ok(last_snapshot) => Self::Authentic { epoch, last_snapshot },
+                Err(_) => Self::Unreadable,
+            },
+            // What it names, nobody vouches for.
+            auth::Verdict::Unsigned => Self::Unsigned,
+            auth::Verdict::Forged => Self::Forged,
+            auth::Verdict::Unreadable => Self::Unreadable,
         }
     }
 }
@@ -161,29 +170,29 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// From the instance's history. `before` is how it was before this takeover: the takeover's own
-    /// lease, signed, is in the history from when it is written, and is no sign of an earlier cluster.
-    /// `now` has the marks.
+    /// From what the takeover found, and the instance's history as it is before the takeover is
+    /// confirmed.
     ///
     /// # Errors
     ///
-    /// [`MarkError`] if the history names a snapshot in a way that cannot be compared. A version that
-    /// writes such marks has to make the decision.
-    pub fn from_history(
+    /// [`MarkError`] if the history names a snapshot in a way that cannot be compared: the version
+    /// that wrote such a mark has to decide.
+    pub fn new(
         instance: InstanceId,
         database: OwnDatabase,
-        before: &History,
-        now: &History,
+        inherited: &Inherited,
+        history: &History,
     ) -> Result<Self, MarkError> {
         let mark = |mark: &Option<SnapshotMark>| mark.as_ref().map(Mark::try_from).transpose();
         Ok(Self {
             instance,
             database,
-            knew_the_cluster: !before.is_empty(),
-            seen_authenticated_lease: before.seen_authenticated_lease,
-            last_epoch: before.last_epoch,
-            newest_snapshot: mark(&now.newest_snapshot)?.max(mark(&before.newest_snapshot)?),
-            newest_named: mark(&now.newest_named_snapshot)?,
+            knew_the_cluster: inherited.knew_the_cluster,
+            // Not the history's: the takeover's own lease, signed, is in it by now.
+            seen_authenticated_lease: inherited.seen_authenticated,
+            last_epoch: history.last_epoch,
+            newest_snapshot: mark(&history.newest_snapshot)?,
+            newest_named: mark(&history.newest_named_snapshot)?,
         })
     }
 }
