@@ -139,7 +139,8 @@ pub fn plan(checked: &[Checked], current: Epoch) -> Plan {
     let of_epoch: BTreeSet<_> = of_epoch.take(KEPT_OF_EPOCH).collect();
     let newest_by_time = verified.iter().min_by_key(|name| (Reverse(name.at()), **name));
     let is_unchecked = |checked: &&Checked| matches!(checked.verdict, Verdict::Unchecked(_));
-    let last_unchecked = all.iter().copied().filter(is_unchecked).map(|it| it.listed.name).last();
+    let last_unchecked =
+        all.iter().copied().rev().find(is_unchecked).map(|checked| checked.listed.name);
 
     let fate = |checked: &Checked| {
         let name = &checked.listed.name;
