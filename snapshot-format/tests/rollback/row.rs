@@ -6,7 +6,7 @@
 use crate::support::{header, name};
 use snapshot_format::{
     catalog::{Checked, ListedSnapshot, Refusal, Uncheckable, Verdict},
-    fencing::WallTime,
+    fencing::{Epoch, WallTime},
     lease_core::key::InstanceId,
     name::{Mark, SnapshotName},
     rollback::{Facts, Lease, OwnDatabase, PopulatedFirst, Reason, Snapshots, Standing},
@@ -78,16 +78,23 @@ pub(crate) enum VerifiedAre {
     One,
     /// The newest, of this instance, under the epoch that it last held.
     OneOfOurs,
+    /// The newest, of this instance, which has held a later epoch since.
+    OursBefore,
+    /// The newest, of another instance, under the epoch that this one last held. (Two that share an
+    /// epoch cannot be; a decision that looks at one half only would not tell.)
+    SameEpoch,
     /// The second alone: what would be the newest is gone.
     SecondAlone,
     /// Both, of another instance.
     Both,
 }
 
-pub(crate) const VERIFIED: [VerifiedAre; 5] = [
+pub(crate) const VERIFIED: [VerifiedAre; 7] = [
     VerifiedAre::None,
     VerifiedAre::One,
     VerifiedAre::OneOfOurs,
+    VerifiedAre::OursBefore,
+    VerifiedAre::SameEpoch,
     VerifiedAre::SecondAlone,
     VerifiedAre::Both,
 ];
@@ -96,7 +103,7 @@ impl VerifiedAre {
     pub(crate) fn names(self) -> Vec<SnapshotName> {
         match self {
             Self::None => vec![],
-            Self::One | Self::OneOfOurs => vec![newest()],
+            Self::One | Self::OneOfOurs | Self::OursBefore | Self::SameEpoch => vec![newest()],
             Self::SecondAlone => vec![second()],
             Self::Both => vec![newest(), second()],
         }
@@ -178,7 +185,7 @@ impl Row {
                 database: self.database,
                 knew_the_cluster: self.knew != Knew::Nothing,
                 seen_authenticated_lease: self.knew == Knew::AnAuthenticLease,
-                last_epoch: (self.verified == VerifiedAre::OneOfOurs).then(|| newest().epoch()),
+                last_epoch: self.last_epoch(),
                 newest_snapshot: self.own_mark.mark(),
                 newest_named: self.seen_named.mark(),
             },
@@ -187,8 +194,19 @@ impl Row {
         }
     }
 
+    fn last_epoch(self) -> Option<Epoch> {
+        match self.verified {
+            VerifiedAre::OneOfOurs | VerifiedAre::SameEpoch => Some(newest().epoch()),
+            VerifiedAre::OursBefore => newest().epoch().next().ok(),
+            _ => None,
+        }
+    }
+
     fn checked(self) -> Vec<Checked> {
-        let by = if self.verified == VerifiedAre::OneOfOurs { "s-1" } else { "s-2" };
+        let by = match self.verified {
+            VerifiedAre::OneOfOurs | VerifiedAre::OursBefore => "s-1",
+            _ => "s-2",
+        };
         let mut all: Vec<_> =
             self.verified.names().into_iter().map(|name| verified(name, by)).collect();
         match self.unchecked {
