@@ -14,11 +14,23 @@
 //! | know which snapshots may be deleted, and delete them | [`retention`] |
 //! | know what a takeover restores, or why it refuses | [`rollback`] |
 //! | put a restored database in the place of the old one | [`install`]: [`DatabaseFile`](install::DatabaseFile) |
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `local` | no | [`local`]: snapshots in a plain directory, durable. It brings tokio |
+//!
+//! For S3 and its kin turn on the features of `object_store` itself (`aws`, `gcp`, `azure`) and hand
+//! its client over. Nothing here needs a runtime of its own.
+#![cfg_attr(not(feature = "local"), doc = "[`local`]: #features")]
 
 pub mod catalog;
 pub mod cipher;
 pub mod header;
 pub mod install;
+#[cfg(feature = "local")]
+pub mod local;
 pub mod name;
 mod pipe;
 pub mod retention;
