@@ -7,7 +7,7 @@ use lease_core::{
     auth::ClusterSecret,
     history::Forced,
     key::{ClusterName, InstanceId},
-    machine::FirstStart,
+    machine::{EpochOrigin, FirstStart},
 };
 use lease_local::LocalStore;
 use rusqlite::Connection;
@@ -18,7 +18,7 @@ use snapshot_format::{
     local,
     name::{Application, Layout, Mark},
     rollback::{
-        Choice, Decision, Facts, Lease, OwnDatabase, Override, PopulatedFirst, Restore, Standing,
+        Choice, Decision, Facts, Lease, Override, OwnDatabase, PopulatedFirst, Restore, Standing,
         decide,
     },
     stream::Headerless,
@@ -83,7 +83,9 @@ impl<'a> Instance<'a> {
         std::fs::create_dir_all(&directory)?;
         let first = if is_first { FirstStart::Immediate } else { FirstStart::HeldBack };
         let lease = LeaseManager::builder(LocalStore::open(&cluster.lease)?, cluster.name.as_str())
-            .timing(Timing::short(Duration::from_millis(900), Duration::from_millis(300))?)
+            .timing(Timing::short(Duration::from_secs(2), Duration::from_millis(500))?)
+            .dedicated_thread() // SQLite blocks; renewals must not wait for it
+            .epochs(EpochOrigin::Counter) // 1, 2, 3 read better here; a service keeps the default
             .instance_dir(directory.join("instance"))
             .instance_name(label)
             .secret(cluster.secret.clone())
@@ -118,9 +120,10 @@ impl<'a> Instance<'a> {
         let inherited = tenure.inherited();
         self.say(match (inherited.verdict, &inherited.last_snapshot) {
             (None, _) => "takes over: there was no lease".to_owned(),
-            (Some(verdict), None) => format!("takes over from a lease: {verdict:?}"),
+            (Some(verdict), None) => format!("takes over: the lease is {verdict:?}, names nothing"),
             (Some(verdict), Some(mark)) => {
-                format!("takes over from a lease: {verdict:?}, it names {} of e{}", mark.at, mark.epoch)
+                let (at, epoch) = (&mark.at, mark.epoch);
+                format!("takes over: the lease is {verdict:?}, names {at} of epoch {epoch}")
             }
         });
         let decision = self.decide(&tenure, forced.clone()).await?;
@@ -131,11 +134,18 @@ impl<'a> Instance<'a> {
                 return Ok(Taken::Refused);
             }
             Choice::Restore(restore) => {
-                self.say(format!("restores {} by the rule {:?}", restore.listed.name, decision.rule));
+                self.say(format!(
+                    "restores {}, by the rule {:?}",
+                    restore.listed.name, decision.rule
+                ));
                 self.restore(&tenure, restore).await?
             }
-            kept => {
-                self.say(format!("{kept:?} by the rule {:?}", decision.rule));
+            Choice::StartEmpty => {
+                self.say(format!("starts empty, by the rule {:?}", decision.rule));
+                None
+            }
+            _ => {
+                self.say(format!("keeps its own database, by the rule {:?}", decision.rule));
                 None
             }
         };
@@ -145,16 +155,16 @@ impl<'a> Instance<'a> {
         }
         self.open()?;
         tenure.confirm().await?;
-        self.say(format!("is active under e{} with {} orders", tenure.epoch(), self.orders()?));
+        self.say(format!(
+            "is active under epoch {} with {}",
+            tenure.epoch(),
+            orders(self.orders()?)
+        ));
         Ok(Taken::Active(tenure))
     }
 
     /// Facts first, then a function over them.
-    async fn decide(
-        &self,
-        tenure: &Tenure,
-        forced: Option<Override>,
-    ) -> Result<Decision, Error> {
+    async fn decide(&self, tenure: &Tenure, forced: Option<Override>) -> Result<Decision, Error> {
         let key = match &forced {
             Some(Override::FromSnapshot(key)) => Some(key),
             _ => None,
@@ -173,11 +183,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Restores into a file beside the database, looks at it, and swaps it in.
-    async fn restore(
-        &mut self,
-        tenure: &Tenure,
-        restore: &Restore,
-    ) -> Result<Option<Mark>, Error> {
+    async fn restore(&mut self, tenure: &Tenure, restore: &Restore) -> Result<Option<Mark>, Error> {
         let incoming = self.file.incoming()?;
         let sink: File = incoming.file().try_clone()?;
         // A legacy one has no header; the decision allows it, or an operator does.
@@ -186,8 +192,8 @@ impl<'a> Instance<'a> {
             None => Headerless::Accept,
         };
         self.cluster.catalog.restore(&restore.listed, headerless, sink).await?;
-        let (verified, (schema, orders)) = incoming.verify(sqlite::verify)?;
-        self.say(format!("has verified it: {orders} orders, schema {schema} brought up to date"));
+        let (verified, (schema, count)) = incoming.verify(sqlite::verify)?;
+        self.say(format!("has verified it: {}, schema {schema}", orders(count)));
 
         if let Some(connection) = self.connection.take() {
             sqlite::close(connection)?;
@@ -239,7 +245,7 @@ impl<'a> Instance<'a> {
     pub(crate) fn add_orders(&self, tenure: &Tenure, count: u32) -> Result<(), Error> {
         tenure.fence().check()?; // before every side effect
         sqlite::add(self.connection()?, tenure.epoch().as_u64(), count)?;
-        self.say(format!("adds {count} orders"));
+        self.say(format!("adds {}", orders(count)));
         Ok(())
     }
 
@@ -281,10 +287,6 @@ impl<'a> Instance<'a> {
         sqlite::orders(self.connection()?)
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.file.path()
-    }
-
     pub(crate) fn last_epoch(&self) -> Epoch {
         let dir = self.lease.instance_dir();
         let history = dir.map(|dir| dir.history(&self.cluster.name)).unwrap_or_default();
@@ -296,3 +298,9 @@ impl<'a> Instance<'a> {
     }
 }
 
+fn orders(count: u32) -> String {
+    match count {
+        1 => "1 order".to_owned(),
+        more => format!("{more} orders"),
+    }
+}

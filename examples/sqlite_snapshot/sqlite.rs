@@ -17,7 +17,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 /// A new, empty one, for the first instance of a new cluster alone. As an earlier version made it.
 pub(crate) fn create(path: &Path) -> Result<(), Error> {
     let connection = Connection::open(path)?;
-    connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT NOT NULL);")?;
+    connection
+        .execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT NOT NULL);")?;
     connection.pragma_update(None, "user_version", 1)?;
     close(connection)
 }
@@ -25,7 +26,8 @@ pub(crate) fn create(path: &Path) -> Result<(), Error> {
 /// Closes the database with all of it in the one file. No side file is left, unless another
 /// connection is open: the swap refuses then.
 pub(crate) fn close(connection: Connection) -> Result<(), Error> {
-    let busy: u32 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    let busy: u32 =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy != 0 {
         return Err("the write-ahead log is in use: close the other connections first".into());
     }
@@ -67,8 +69,7 @@ pub(crate) fn orders(connection: &Connection) -> Result<u32, Error> {
 pub(crate) fn add(connection: &Connection, epoch: u64, count: u32) -> Result<(), Error> {
     let epoch = i64::try_from(epoch)?;
     for _ in 0..count {
-        connection
-            .execute("INSERT INTO orders (what, epoch) VALUES ('an order', ?1)", [epoch])?;
+        connection.execute("INSERT INTO orders (what, epoch) VALUES ('an order', ?1)", [epoch])?;
     }
     Ok(())
 }
