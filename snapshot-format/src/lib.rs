@@ -13,6 +13,9 @@
 //! | seal and open, or know what the seal is | [`cipher`]; [`stream`] for a whole snapshot |
 //! | store a snapshot | [`writer`]: [`Writer`] |
 //! | find the snapshots, know what each is worth, and read one | [`catalog`]: [`Catalog`] |
+//! | know which snapshots may be deleted, and delete them | [`retention`] |
+//! | know what a takeover restores, or why it refuses | [`rollback`] |
+//! | put a restored database in the place of the old one | [`install`]: [`DatabaseFile`](install::DatabaseFile) |
 //!
 //! # Features
 //!
@@ -31,10 +34,13 @@ pub mod format {
     #![doc = include_str!("../../docs/snapshot-format.md")]
 }
 pub mod header;
+pub mod install;
 #[cfg(feature = "local")]
 pub mod local;
 pub mod name;
 mod pipe;
+pub mod retention;
+pub mod rollback;
 pub mod stream;
 mod thread;
 pub mod writer;

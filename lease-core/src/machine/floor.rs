@@ -8,7 +8,7 @@
 
 use super::{
     Transition,
-    core::Core,
+    core::{Core, Retaking},
     event::{AbandonReason, Attempted, EndReason},
     holding::{Holding, Stage},
     io::{Action, RequestId},
@@ -96,7 +96,11 @@ impl Holding {
                 if floor >= Some(self.epoch) {
                     // Its fence never opened, so it may take its own lease again at once, under a
                     // larger number. Released, that lease would look like an old one put back.
-                    core.retaking = Some((self.epoch, self.predecessor.clone()));
+                    core.retaking = Some(Retaking {
+                        epoch: self.epoch,
+                        predecessor: self.predecessor.clone(),
+                        inherited: self.inherited.clone(),
+                    });
                     let reason = EndReason::Abandoned(AbandonReason::EpochFloor);
                     return Some(self.end(core, reason, now));
                 }

@@ -10,12 +10,13 @@ use super::{
     doubt::Resolve,
     event::{AbandonReason, Attempted, EndReason, Event, Predecessor, WaitReason, Waiting},
     floor::FloorCheck,
+    inherited::Inherited,
     io::{Action, Draft, Entropy, FenceOrder, Request, RequestId},
     release::Releasing,
     rules::Rules,
 };
 use crate::{
-    record::Nonce,
+    record::{Nonce, SnapshotMark},
     store::{StoreErrorKind, Version},
 };
 use fencing::{Epoch, MonotonicTime, Reading};
@@ -28,6 +29,7 @@ pub(super) struct Taken {
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
+    pub(super) inherited: Inherited,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -53,6 +55,9 @@ pub(super) struct Holding {
     pub(super) floor: FloorCheck,
     pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
+    /// From which write on the lease names it.
+    named_from_seq: u64,
+    pub(super) inherited: Inherited,
 }
 
 /// A renewal that was sent and not answered.
@@ -76,7 +81,8 @@ pub(super) enum Stage {
 
 impl Holding {
     pub(super) fn new<R: Rules>(core: &Core<R>, taken: Taken, now: MonotonicTime) -> Self {
-        let Taken { write, version, held_back_until, predecessor, last_snapshot } = taken;
+        let Taken { write, version, held_back_until, predecessor, last_snapshot, inherited } =
+            taken;
         Self {
             epoch: write.epoch,
             version,
@@ -93,6 +99,8 @@ impl Holding {
             floor: FloorCheck::new(core, now),
             predecessor,
             last_snapshot,
+            named_from_seq: 0,
+            inherited,
         }
     }
 
@@ -101,6 +109,22 @@ impl Holding {
             epoch: self.epoch,
             predecessor: self.predecessor.clone(),
             held_back_until: self.held_back_until,
+        }
+    }
+
+    /// The lease names this snapshot from now on, and is written at once. Once it is active, never an
+    /// older one; before, whatever was restored.
+    pub(super) fn name_snapshot(&mut self, mark: SnapshotMark, now: MonotonicTime) {
+        let is_news = match &self.stage {
+            Stage::TakingOver { .. } => Some(&mark) != self.last_snapshot.as_ref(),
+            _ => Some(&mark) > self.last_snapshot.as_ref(),
+        };
+        if is_news {
+            self.last_snapshot = Some(mark);
+            self.named_from_seq = self.seq.saturating_add(1);
+            if self.flights.is_empty() {
+                self.renew_at = self.renew_at.min(now);
+            }
         }
     }
 
@@ -293,7 +317,10 @@ impl Holding {
         self.forget_requests(core);
         self.doubts.clear();
         self.version = version;
-        self.renew_at = now.max(write.sent.monotonic + core.config.timing.renew());
+        self.renew_at = match write.seq < self.named_from_seq {
+            true => now,
+            false => now.max(write.sent.monotonic + core.config.timing.renew()),
+        };
         if write.signed {
             core.learn_authenticated();
         }

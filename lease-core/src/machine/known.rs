@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     auth::{self, Verdict},
-    record::Nonce,
+    record::{Nonce, SnapshotMark},
     timing::Timing,
 };
 use fencing::{Epoch, MonotonicTime, WallTime, token::EpochsExhausted};
@@ -110,9 +110,22 @@ impl<R: Rules> Known<R> {
         }
     }
 
+    /// Notes a snapshot that an authentic lease names. True if it is newer than all before.
+    pub(super) fn learn_named(&mut self, mark: &SnapshotMark) -> bool {
+        let is_newer = Some(mark) > self.past.newest_named_snapshot.as_ref();
+        if is_newer {
+            self.past.newest_named_snapshot = Some(mark.clone());
+        }
+        is_newer
+    }
+
     /// Notes an authenticated lease. True the first time.
     pub(super) fn learn_authenticated(&mut self) -> bool {
         !std::mem::replace(&mut self.seen_authenticated, true)
+    }
+
+    pub(super) fn has_seen_authenticated(&self) -> bool {
+        self.seen_authenticated
     }
 
     pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {

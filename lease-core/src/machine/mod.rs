@@ -67,6 +67,7 @@ mod doubt;
 mod event;
 mod floor;
 mod holding;
+mod inherited;
 mod io;
 mod known;
 mod opening;
@@ -80,6 +81,7 @@ pub use config::{Config, EpochOrigin, FirstStart, Past, TrustRelease};
 pub use event::{
     AbandonReason, Attempted, EndReason, Event, LeaseSeen, Predecessor, WaitReason, Waiting,
 };
+pub use inherited::Inherited;
 pub use io::{
     Action, Draft, Entropy, Facts, FenceOrder, Note, Reply, Request, RequestId, Sighting,
 };
@@ -90,7 +92,7 @@ use self::{
     holding::{Holding, Stage, Taken},
     standby::Standby,
 };
-use crate::store::StoreErrorKind;
+use crate::{record::SnapshotMark, store::StoreErrorKind};
 use fencing::{Epoch, MonotonicTime, Reading};
 use std::time::Duration;
 
@@ -250,6 +252,17 @@ impl<R: Rules> Machine<R> {
         self.with_holding(now, |holding, core| holding.abandon(core, reason, now.monotonic));
     }
 
+    /// The lease names this snapshot as the newest from now on, and is written at once. Call it once
+    /// the snapshot is stored, and before [`confirm`](Self::confirm) with the one that was restored.
+    ///
+    /// An active instance never names an older one than before; a takeover names what it restored.
+    pub fn name_snapshot(&mut self, mark: SnapshotMark, now: Reading) {
+        self.enter(now);
+        if let State::Holding(holding) = &mut self.state {
+            holding.name_snapshot(mark, now.monotonic);
+        }
+    }
+
     /// Gives the lease back: the fence shuts at once, then the release is written.
     pub fn release(&mut self, now: Reading) {
         self.with_holding(now, |holding, core| {
@@ -342,6 +355,15 @@ impl<R: Rules> Machine<R> {
     pub fn epoch(&self) -> Option<Epoch> {
         match &self.state {
             State::Holding(holding) => Some(holding.epoch),
+            _ => None,
+        }
+    }
+
+    /// What the current tenure took over from.
+    #[must_use]
+    pub fn inherited(&self) -> Option<&Inherited> {
+        match &self.state {
+            State::Holding(holding) => Some(&holding.inherited),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@
 
 use super::{
     config::TrustRelease,
-    core::{Core, LastSnapshot},
+    core::{Core, LastSnapshot, Retaking},
     event::{LeaseSeen, Predecessor, WaitReason},
     io::{Facts, Sighting},
     rules::Rules,
@@ -201,6 +201,14 @@ impl Seen {
         }
     }
 
+    /// What is taken again, with what stood there before one's own.
+    pub(super) fn retaking<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Retaking> {
+        match &self.what {
+            What::Missing => None,
+            What::Lease(lease) => lease.retaking(core),
+        }
+    }
+
     /// From when this instance may take it, and how (protocol, section 4).
     pub(super) fn opening<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> Opening {
         let timing = &core.config.timing;
@@ -221,8 +229,8 @@ impl Seen {
             What::Missing => return at_once(creation_hold_back(core, now), Predecessor::Missing),
             What::Lease(lease) => lease,
         };
-        if let Some(predecessor) = lease.retaken_from(core) {
-            return at_once(None, predecessor.clone());
+        if let Some(retaking) = lease.retaking(core) {
+            return at_once(None, retaking.predecessor.clone());
         }
         let Some(facts) = lease.acceptable(core) else {
             let predecessor = Predecessor::Untrusted { verdict: lease.verdict };
@@ -289,10 +297,9 @@ impl Lease {
     }
 
     /// It is one's own, given up only since its epoch was too low (signed or not: the nonce tells).
-    fn retaken_from<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Predecessor> {
+    fn retaking<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Retaking> {
         let facts = self.facts.as_ref().filter(|facts| core.known.is_own_write(facts))?;
-        let (epoch, predecessor) = core.retaking.as_ref()?;
-        (*epoch == facts.epoch).then_some(predecessor)
+        core.retaking.as_ref().filter(|retaking| retaking.epoch == facts.epoch)
     }
 
     /// Held by this very instance before it was restarted, and proved so by its history.

@@ -34,6 +34,7 @@ pub(crate) enum Op {
     Part(usize),
     Complete,
     Abort,
+    Delete(Path),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,7 +217,16 @@ impl ObjectStore for Watched {
         &self,
         keys: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.0.store.delete_stream(keys)
+        let store = self.clone();
+        let delete = move |key: Result<Path>| {
+            let store = store.clone();
+            async move {
+                let key = key?;
+                let delete = store.0.store.delete(&key);
+                store.request(Op::Delete(key.clone()), delete).await.map(|()| key)
+            }
+        };
+        keys.then(delete).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

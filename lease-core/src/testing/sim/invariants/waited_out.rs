@@ -9,19 +9,20 @@ use crate::{
     testing::sim::trace::Step,
 };
 use fencing::MonotonicTime;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// See the [module](super). T is the least that anybody waits for, whatever the record says. What one
 /// wrote oneself may be taken back at once, and what was released.
 #[derive(Debug, Default)]
 pub struct WaitedOut {
-    seen: BTreeMap<usize, Seen>,
+    /// When the process of each host first held an answer that showed a version. Answers that come
+    /// late may show an older one again, so none is forgotten.
+    seen: BTreeMap<usize, HashMap<Version, Seen>>,
     sent: BTreeMap<usize, HashSet<Nonce>>,
 }
 
 #[derive(Debug)]
 struct Seen {
-    version: Version,
     since: MonotonicTime,
     has_to_wait: bool,
 }
@@ -43,15 +44,13 @@ impl Invariant for WaitedOut {
 
     fn observe(&mut self, step: &Step, scene: &Scene<'_>) -> Result<(), String> {
         match step {
-            Step::Answered { host, reply: Reply::Read(Sighting::Found { version, facts, .. }) }
-                if self.seen.get(host).is_none_or(|seen| seen.version != *version) =>
-            {
+            Step::Answered { host, reply: Reply::Read(Sighting::Found { version, facts, .. }) } => {
                 let has_to_wait = self.has_to_wait(*host, facts.as_deref());
+                let seen = self.seen.entry(*host).or_default();
                 let since = scene.reading(*host).monotonic;
-                self.seen.insert(*host, Seen { version: version.clone(), since, has_to_wait });
+                seen.entry(version.clone()).or_insert(Seen { since, has_to_wait });
             }
-            Step::Answered { host, reply: Reply::Read(Sighting::Missing) }
-            | Step::Trouble { host: Some(host), what: super::super::PROCESS_DIES } => {
+            Step::Trouble { host: Some(host), what: super::super::PROCESS_DIES } => {
                 self.seen.remove(host);
             }
             Step::Sent { host, request: Request::Create(draft), .. } => {
@@ -59,7 +58,7 @@ impl Invariant for WaitedOut {
             }
             Step::Sent { host, request: Request::Replace(draft, version), at } => {
                 self.sent.entry(*host).or_default().insert(draft.nonce);
-                let watched = self.seen.get(host).filter(|seen| seen.version == *version);
+                let watched = self.seen.get(host).and_then(|seen| seen.get(version));
                 let ttl = scene.timing(*host).ttl();
                 if let Some(seen) = watched.filter(|seen| seen.has_to_wait && draft.seq == 1)
                     && at.monotonic - seen.since < ttl
