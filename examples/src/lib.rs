@@ -6,4 +6,5 @@
 //! cargo run --example leader_only_http -- --name a   # routes that answer only where it is active
 //! cargo run --example sqlite_snapshot  # a database handed on by snapshots, and a rollback refused
 //! cargo run --example failover        # two processes share it, and one of them is killed, frozen, …
+//! cargo run --example s3_inspect -- 's3://bucket/prefix?endpoint=…' --cluster orders   # who holds it
 //! ```

@@ -5,6 +5,7 @@
 //! it is used for what it does well (URLs, signatures, credentials), and a [`Recorder`] that
 //! travels with each request keeps what really happened.
 
+use crate::tls::{Roots, Unaccepted};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -115,15 +116,25 @@ impl Recorder {
 /// Makes the clients of one store, each with connections of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connector {
-    trouble: Trouble,
+    roots: Roots,
+    troubles: Troubles,
     /// The client made last: object_store makes that of the objects after those for credentials.
     latest: Arc<Mutex<Option<HttpClient>>>,
 }
 
 impl Connector {
+    pub(crate) fn new(roots: Roots) -> Self {
+        Self { roots, ..Self::default() }
+    }
+
     /// Why no credentials came, the last time that none did.
     pub(crate) fn credential_trouble(&self) -> Option<String> {
-        self.trouble.lock().clone()
+        self.troubles.credentials.noted()
+    }
+
+    /// The certificate for which the last request could not be sent.
+    pub(crate) fn unaccepted(&self) -> Option<Unaccepted> {
+        self.troubles.certificate.noted()
     }
 
     /// The client that object_store sends the requests for objects by.
@@ -134,25 +145,52 @@ impl Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
-        let client = HttpClient::new(Wire { inner, trouble: self.trouble.clone() });
+        let inner = ReqwestConnector::default().connect(&self.roots.trusted_by(options))?;
+        let client = HttpClient::new(Wire { inner, troubles: self.troubles.clone() });
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Trouble(Arc<Mutex<Option<String>>>);
+/// Makes clients for what is no lease: nothing is recorded, nothing bounded.
+#[derive(Debug)]
+pub(crate) struct PlainConnector(pub(crate) Roots);
 
-impl Trouble {
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl HttpConnector for PlainConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        ReqwestConnector::default().connect(&self.0.trusted_by(options))
+    }
+}
+
+/// What went wrong the last time, if nothing has gone well since. Shared by all clients of a store.
+#[derive(Clone, Debug, Default)]
+struct Troubles {
+    credentials: Trouble<String>,
+    certificate: Trouble<Unaccepted>,
+}
+
+#[derive(Clone, Debug)]
+struct Trouble<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Default for Trouble<T> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+}
+
+impl<T: Clone> Trouble<T> {
+    fn note(&self, trouble: Option<T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    fn noted(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 struct Wire {
     inner: HttpClient,
-    trouble: Trouble,
+    troubles: Troubles,
 }
 
 impl fmt::Debug for Wire {
@@ -187,6 +225,7 @@ impl Wire {
         let uri = request.uri().clone();
         match self.inner.execute(request).await {
             Ok(response) => {
+                self.troubles.certificate.note(None);
                 let redirected = redirected_to(&response).is_some_and(|last| *last != uri);
                 let (reply, response) = read(response, redirected).await;
                 recorder.note(Shown::Replied(reply));
@@ -194,6 +233,7 @@ impl Wire {
             }
             Err(error) => {
                 let text = innermost(&error);
+                self.troubles.certificate.note(Unaccepted::of(&text));
                 recorder.note(match error.kind() {
                     HttpErrorKind::Connect => Shown::NotSent(text),
                     _ => Shown::Lost(text),
@@ -228,7 +268,7 @@ impl Wire {
             }
             Ok(Ok((_, response))) => (None, Ok(response)),
         };
-        *self.trouble.lock() = trouble;
+        self.troubles.credentials.note(trouble);
         result
     }
 }

@@ -30,11 +30,14 @@ fn main() {
     // The second counts what the whole process allocates.
     arguments.test_threads = Some(1);
     let is_missing = ["age", "script"].iter().any(|tool| !is_there(tool));
-    let trials: [(&str, fn() -> Result<(), Failed>); 2] = [
-        ("age_opens_what_is_sealed_here", age_opens),
-        ("what_age_seals_is_refused_before_derivation_and_opens_with_a_raised_limit", age_seals),
+    let trials = [
+        Trial::test("age_opens_what_is_sealed_here", age_opens),
+        Trial::test(
+            "what_age_seals_is_refused_before_derivation_and_opens_with_a_raised_limit",
+            age_seals,
+        ),
     ];
-    let trials = trials.map(|(name, test)| Trial::test(name, test).with_ignored_flag(is_missing));
+    let trials = trials.map(|trial| trial.with_ignored_flag(is_missing));
     libtest_mimic::run(&arguments, trials.into()).exit();
 }
 

@@ -54,10 +54,10 @@ impl Standby {
         hold_back: Option<Duration>,
         predecessor: Predecessor,
     ) -> Option<Action> {
-        // A fence that is held back opens that much later; its epoch is of that time. Otherwise a
-        // lease that is taken, deleted and created within one second could give one number twice.
+        // Numbers are told apart by the second. A lease that is taken, deleted and created within one
+        // second, by clocks that agree to a second, still gives two: what is held back opens later.
         let opens_at = match hold_back {
-            Some(hold_back) => now.wall + hold_back + Duration::from_secs(1),
+            Some(_) => now.wall + Duration::from_secs(2),
             None => now.wall,
         };
         let Ok(epoch) = core.known.next_epoch(&core.config, opens_at) else {

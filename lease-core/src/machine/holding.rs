@@ -9,6 +9,7 @@ use super::{
     core::{Core, KeepOut, LastSnapshot, OwnWrite},
     doubt::Resolve,
     event::{AbandonReason, Attempted, EndReason, Event, Predecessor, WaitReason, Waiting},
+    floor::FloorCheck,
     inherited::Inherited,
     io::{Action, Draft, Entropy, FenceOrder, Request, RequestId},
     release::Releasing,
@@ -51,7 +52,8 @@ pub(super) struct Holding {
     /// When the takeover is abandoned: unless it is confirmed, and then unless it is recorded.
     pub(super) budget_until: MonotonicTime,
     pub(super) sign: bool,
-    predecessor: Predecessor,
+    pub(super) floor: FloorCheck,
+    pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
     /// From which write on the lease names it.
     named_from_seq: u64,
@@ -94,6 +96,7 @@ impl Holding {
             held_back_until,
             budget_until: now + core.config.takeover_budget,
             sign: predecessor.is_trusted(),
+            floor: FloorCheck::new(core, now),
             predecessor,
             last_snapshot,
             named_from_seq: 0,
@@ -141,7 +144,8 @@ impl Holding {
             true => now.monotonic >= deadline,
             false => now.monotonic > deadline,
         };
-        let is_past_on_wall = now.wall >= self.proven.wall + core.window();
+        let is_past_on_wall =
+            R::WALL_CLOCK_IS_LOOKED_AT && now.wall >= self.proven.wall + core.window();
         if is_past || is_past_on_wall {
             let did_not_run = now.monotonic - deadline > core.config.timing.renew() || !is_past;
             let reason = match &self.stage {
@@ -156,6 +160,9 @@ impl Holding {
             return Some(ended);
         }
         let overran = match &self.stage {
+            Stage::TakingOver { .. } if self.floor.is_overdue(now.monotonic) => {
+                return self.abandon(core, AbandonReason::EpochFloor, now.monotonic);
+            }
             Stage::TakingOver { confirmed: false } => AbandonReason::BudgetSpent,
             Stage::Opening(_) => AbandonReason::History,
             Stage::Active | Stage::Releasing(_) | Stage::TakingOver { .. } => return None,
@@ -174,9 +181,13 @@ impl Holding {
     ) -> Option<Action> {
         if self.stage == (Stage::TakingOver { confirmed: true })
             && !self.is_held_back(now.monotonic)
+            && self.floor.is_proved()
         {
             self.open_once_recorded(core, now.monotonic);
             return None;
+        }
+        if let Some(action) = self.floor_action(core, now.monotonic) {
+            return Some(action);
         }
         if let Some(action) = self.resolve_action(core, now.monotonic) {
             return Some(action);
@@ -233,6 +244,9 @@ impl Holding {
             Err(StoreErrorKind::Contended) if self.is_refused() => {
                 return self.refused(core, now.monotonic);
             }
+            Err(StoreErrorKind::Contended) if !R::CONFLICT_IS_LOOKED_INTO => {
+                return Some(self.lost(core, now.monotonic));
+            }
             Err(StoreErrorKind::Contended) => self.resolve_from(core, now.monotonic, true),
             Err(StoreErrorKind::Unsupported) => {
                 return Some(self.end(core, EndReason::StoreRefused, now.monotonic));
@@ -261,14 +275,19 @@ impl Holding {
             _ => next = next.min(self.renew_at),
         }
         match (&self.stage, self.held_back_until) {
-            (Stage::TakingOver { confirmed: true }, Some(until)) => next = next.min(until),
+            (Stage::TakingOver { confirmed: true }, Some(until)) if !self.floor.is_asked() => {
+                next = next.min(until);
+            }
             (Stage::TakingOver { confirmed: false } | Stage::Opening(_), _) => {
                 next = next.min(self.budget_until);
             }
             _ => {}
         }
         let resolve = self.resolve.as_ref().map(|resolve| resolve.timeout(core));
-        [resolve, self.release_timeout(core)].into_iter().flatten().fold(next, Ord::min)
+        [resolve, self.release_timeout(core), self.floor_timeout()]
+            .into_iter()
+            .flatten()
+            .fold(next, Ord::min)
     }
 
     pub(super) fn waiting(&self, now: MonotonicTime) -> Option<Waiting> {
@@ -278,6 +297,7 @@ impl Holding {
             Stage::TakingOver { confirmed: false } => {
                 (WaitReason::Confirmation, Some(self.budget_until))
             }
+            Stage::TakingOver { .. } if !self.floor.is_proved() => (WaitReason::EpochFloor, None),
             Stage::Opening(_) | Stage::Releasing(_) | Stage::TakingOver { .. } => {
                 (WaitReason::Store, None)
             }
@@ -321,7 +341,7 @@ impl Holding {
         core: &mut Core<R>,
         now: MonotonicTime,
     ) -> Option<Transition> {
-        if !self.is_in_doubt() {
+        if !self.is_in_doubt() || !R::DOUBT_IS_RESOLVED {
             return Some(self.lost(core, now));
         }
         self.resolve_from(core, now, false);
@@ -377,7 +397,9 @@ impl Holding {
             Stage::Releasing(releasing) => (true, releasing.is_abandoning()),
             _ => (false, false),
         };
-        core.keep_out = if abandoning || matches!(reason, EndReason::Abandoned(_)) {
+        core.keep_out = if core.retaking.is_some() {
+            None
+        } else if abandoning || matches!(reason, EndReason::Abandoned(_)) {
             Some(KeepOut { until: now + timing.ttl(), after_abandon: true })
         } else if released && core.config.keep_out_after_release {
             Some(KeepOut { until: now + timing.renew() * 2, after_abandon: false })

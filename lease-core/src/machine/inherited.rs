@@ -26,6 +26,9 @@ pub struct Inherited {
 
 impl Inherited {
     pub(super) fn of<R: Rules>(seen: &Seen, core: &Core<R>) -> Self {
+        if let Some(retaking) = seen.retaking(core) {
+            return retaking.inherited.clone();
+        }
         let facts = seen.facts();
         Self {
             verdict: seen.verdict(),

@@ -65,6 +65,7 @@ mod config;
 mod core;
 mod doubt;
 mod event;
+mod floor;
 mod holding;
 mod inherited;
 mod io;
@@ -160,7 +161,9 @@ impl<R: Rules> Machine<R> {
 
     /// The answer to [`Action::Send`]. One that nobody waits for any more changes nothing.
     pub fn handle_reply(&mut self, id: RequestId, reply: Reply, now: Reading) {
-        self.enter(now);
+        if R::DEADLINE_COMES_FIRST {
+            self.enter(now);
+        }
         let (core, at) = (&mut self.core, now.monotonic);
         let transition = match (&mut self.state, reply) {
             (State::Holding(holding), Reply::Read(sighting)) => {
@@ -207,8 +210,13 @@ impl<R: Rules> Machine<R> {
         now: Reading,
     ) {
         self.enter(now);
-        if let State::Standby(standby) = &mut self.state {
-            standby.floor(&mut self.core, id, told, now.monotonic);
+        match &mut self.state {
+            State::Holding(holding) => {
+                let transition = holding.floor_told(&mut self.core, id, told, now.monotonic);
+                self.apply(transition, now);
+            }
+            State::Standby(standby) => standby.floor(&mut self.core, id, told, now.monotonic),
+            State::Refused | State::Stopped => {}
         }
     }
 
@@ -445,6 +453,7 @@ impl<R: Rules> Machine<R> {
                 self.state = State::Refused;
             }
             Some(Transition::Take(taken)) => {
+                self.core.retaking = None;
                 self.core.known.learn_epoch(taken.write.epoch);
                 let holding = Holding::new(&self.core, taken, now.monotonic);
                 if holding.sign {

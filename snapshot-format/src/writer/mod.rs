@@ -229,3 +229,33 @@ impl fmt::Debug for Writer {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Application;
+    use fencing::{FenceControl, testing::ManualClock};
+    use futures_executor::block_on;
+    use lease_core::{auth::ClusterSecret, key::ClusterName};
+    use object_store::memory::InMemory;
+    use std::{future::pending, time::Duration};
+
+    #[test]
+    fn more_parts_than_a_store_takes_are_an_error_and_nothing_is_stored() {
+        let clock = ManualClock::new();
+        let mut control = FenceControl::new(Epoch::MIN, Arc::new(clock.clone()));
+        control.open(clock.reading(), Duration::from_secs(20)).unwrap();
+        let layout =
+            Layout::new(Application::new("orders").unwrap(), ClusterName::new("prod").unwrap());
+        let cipher = Cipher::new(&ClusterSecret::new(b"0123456789abcdef0123456789abcdef").unwrap());
+        let store = Arc::new(InMemory::new());
+        let instance = InstanceId::new("s-1").unwrap();
+        let mut writer = Writer::new(store.clone(), layout.clone(), cipher.clone(), instance);
+        (writer.single_put_max, writer.part_bytes) = (0, 1);
+        let database = std::io::Cursor::new(vec![0; 20_000]);
+        let error = block_on(writer.write(&control.fence(), database, pending())).unwrap_err();
+        assert!(matches!(error, WriteError::TooLarge { part_bytes: 1 }), "{error}");
+        let catalog = crate::Catalog::new(store, layout, cipher);
+        assert!(block_on(catalog.list()).unwrap().is_empty());
+    }
+}

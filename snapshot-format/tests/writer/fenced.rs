@@ -106,11 +106,13 @@ fn a_tenure_that_ends_between_two_parts_ends_the_upload() {
     });
 }
 
+type Stuck = (usize, fn(&Op) -> bool, bool);
+
 #[test]
 fn a_request_that_hangs_ends_with_stop() {
     block_on(async {
         // (the size, the request that hangs, whether its answer is needed to know)
-        let stuck: [(usize, fn(&Op) -> bool, bool); 5] = [
+        let stuck: [Stuck; 5] = [
             (MIB, |op| matches!(op, Op::Head(_)), false),
             (MIB, |op| matches!(op, Op::Begin(_)), false),
             (MIB, |op| matches!(op, Op::Part(_)), false),
@@ -181,10 +183,11 @@ fn a_write_that_is_to_stop_already_sends_nothing() {
 
 #[test]
 fn a_write_that_is_dropped_ends_the_thread_that_reads_the_database() {
-    struct Told(async_channel::Sender<()>, u64);
-    impl Read for Told {
+    struct Endless {
+        _alive: async_channel::Sender<()>,
+    }
+    impl Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.1 += 1;
             Ok(buffer.len())
         }
     }
@@ -192,7 +195,7 @@ fn a_write_that_is_dropped_ends_the_thread_that_reads_the_database() {
         let store = Watched::new();
         let tenure = Tenure::of_epoch(7);
         let mut writer = tenure.writer(&store);
-        let (alive, ended) = async_channel::bounded(1);
+        let (_alive, ended) = async_channel::bounded(1);
         let (begun, has_begun) = async_channel::bounded::<()>(1);
         store.on(move |op| {
             if matches!(op, Op::Part(_)) {
@@ -202,7 +205,7 @@ fn a_write_that_is_dropped_ends_the_thread_that_reads_the_database() {
             Act::Pass
         });
         let fence = tenure.fence();
-        let write = Box::pin(writer.write(&fence, Told(alive, 0), pending()));
+        let write = Box::pin(writer.write(&fence, Endless { _alive }, pending()));
         let begun = Box::pin(has_begun.recv());
         drop(futures_util::future::select(write, begun).await);
         // An endless database: only an end of the thread drops it.

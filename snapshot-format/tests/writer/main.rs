@@ -1,5 +1,7 @@
 //! What is stored, through the fence, and what is known of it when a request fails.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
+
 mod faults;
 mod fenced;
 mod local;

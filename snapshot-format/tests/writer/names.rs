@@ -3,7 +3,7 @@
 use crate::{
     MIB, SINGLE_PUT_MAX, Tenure, database, source,
     support::{
-        CIPHER, epoch, layout, name,
+        CIPHER, epoch, layout,
         watched::{Mode, Op, Watched},
     },
 };
@@ -122,11 +122,4 @@ fn a_large_one_goes_in_equal_parts_under_a_key_that_was_seen_to_be_absent() {
         assert_eq!(again.header.created_at, stored.header.created_at);
         assert_ne!(again.key, key);
     });
-}
-
-#[test]
-fn more_parts_than_a_store_takes_are_an_error_that_names_the_way_out() {
-    let error = WriteError::TooLarge { part_bytes: PART_BYTES }.to_string();
-    assert!(error.contains("10000") && error.contains("part_bytes"), "{error}");
-    let _ = name(1, 1);
 }
