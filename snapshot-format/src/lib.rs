@@ -4,6 +4,8 @@
 //! what a standby restores: it was written by a holder of the cluster's secret, it is what its name
 //! says, and it is never older than what the cluster last had without an operator saying so.
 //!
+//! The [format](mod@format) says all of it byte for byte.
+//!
 //! | you want to | look at |
 //! | --- | --- |
 //! | know where a snapshot is kept, and which one comes first | [`name`] |
@@ -23,10 +25,14 @@
 //!
 //! For S3 and its kin turn on the features of `object_store` itself (`aws`, `gcp`, `azure`) and hand
 //! its client over. Nothing here needs a runtime of its own.
+//!
 #![cfg_attr(not(feature = "local"), doc = "[`local`]: #features")]
 
 pub mod catalog;
 pub mod cipher;
+pub mod format {
+    #![doc = include_str!("../../docs/snapshot-format.md")]
+}
 pub mod header;
 pub mod install;
 #[cfg(feature = "local")]
