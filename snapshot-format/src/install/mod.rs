@@ -34,8 +34,9 @@
 //!   with all of it in the one file: in SQLite `PRAGMA wal_checkpoint(TRUNCATE)`, then close. The side
 //!   files (`-wal`, `-shm`, `-journal`) are gone then. An old write-ahead log beside a new database
 //!   would be played into it, and what is in it is missing in the backup: while any side file is
-//!   there, `install` refuses. Other databases have other side files:
-//!   [`InstallOptions::side_files`].
+//!   there, `install` refuses, be it empty. (In the journal modes `TRUNCATE` and `PERSIST` SQLite keeps
+//!   a `-journal`: `PRAGMA journal_mode=DELETE` before closing removes it.) Other databases have other
+//!   side files: [`InstallOptions::side_files`].
 //! - **Close what [`verify`](Incoming::verify) opened**, in the same way. A side file of the incoming
 //!   database would not go along with the rename: it is refused as well.
 //! - **Open the database without creating it** (in SQLite without `SQLITE_OPEN_CREATE`). A missing

@@ -70,7 +70,7 @@ fn an_operator_s_snapshot_is_restored_whatever_else_is_known_if_it_is_genuine() 
         }
         count += 6;
     }
-    assert_eq!(count, 900);
+    assert_eq!(count, 1_260);
 }
 
 #[test]
