@@ -39,10 +39,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(recipe: Recipe) -> object_store::Result<Self> {
-        let connector = Connector::default();
+    pub(crate) fn new(recipe: Recipe, max_object_bytes: usize) -> object_store::Result<Self> {
+        let connector = Connector::new(max_object_bytes);
         let objects = Mutex::new(recipe.build(&connector)?);
         Ok(Self { recipe, connector, objects })
+    }
+
+    /// The most that is read of an object.
+    pub(crate) fn max_object_bytes(&self) -> usize {
+        self.connector.max_object_bytes()
     }
 
     pub(crate) fn objects(&self) -> Objects {

@@ -36,7 +36,7 @@ const BAD_CREDENTIALS: [&str; 7] = [
 
 /// Asks the bucket. `attempted` is for messages.
 pub(crate) async fn ask(builder: &AmazonS3Builder, attempted: &str) -> Result<Locked, StoreError> {
-    let connector = Connector::default();
+    let connector = Connector::new(lease_core::store::MAX_OBJECT_BYTES);
     let unavailable =
         |found: &str| StoreError::Unavailable(Cause::new(format!("{attempted}: {found}")));
     let objects = builder.clone().with_http_connector(connector.clone()).build();

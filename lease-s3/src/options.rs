@@ -14,6 +14,7 @@ use lease_core::{
     ObjectKey, StoreError, StoreErrorKind,
     fencing::{Clock as _, SystemClock},
     probe::{ProbeError, ProbeStep, probe_and_clean},
+    store::MAX_OBJECT_BYTES,
 };
 use object_store::{
     BackoffConfig, ClientConfigKey, RetryConfig,
@@ -46,6 +47,7 @@ pub struct S3Options {
     place: Place,
     object_lock: ObjectLock,
     connect_limit: Duration,
+    max_object_bytes: usize,
 }
 
 impl S3Options {
@@ -165,14 +167,24 @@ impl S3Options {
 
     fn new(recipe: Recipe, place: Place) -> Result<Self, UrlError> {
         // What cannot be made a client of is found here, not at the first request.
-        Client::new(recipe.clone()).map_err(|_| UrlError::Settings)?;
+        let max_object_bytes = MAX_OBJECT_BYTES;
+        Client::new(recipe.clone(), max_object_bytes).map_err(|_| UrlError::Settings)?;
         let connect_limit = Duration::from_secs(60);
-        Ok(Self { recipe, place, object_lock: ObjectLock::default(), connect_limit })
+        let object_lock = ObjectLock::default();
+        Ok(Self { recipe, place, object_lock, connect_limit, max_object_bytes })
     }
 
     /// What to do about S3 Object Lock. Default: refuse.
     pub fn object_lock(self, object_lock: ObjectLock) -> Self {
         Self { object_lock, ..self }
+    }
+
+    /// The most that is read of an object, in bytes; at least 64 KiB, which is the default and enough
+    /// for any lease.
+    ///
+    /// For fenced objects (`lease_core::fenced`) that are larger. They are held in memory as a whole.
+    pub fn max_object_bytes(self, bytes: usize) -> Self {
+        Self { max_object_bytes: bytes.max(MAX_OBJECT_BYTES), ..self }
     }
 
     /// How long connecting may take as a whole. Default: 60 s.
@@ -293,13 +305,15 @@ impl S3Options {
             );
         }
         let opened = Opened { dialect, probe: Some(report), tells_age };
-        let client = Client::new(self.recipe.clone()).map_err(|_| UrlError::Settings)?;
+        let client = Client::new(self.recipe.clone(), self.max_object_bytes)
+            .map_err(|_| UrlError::Settings)?;
         tracing::info!(store = %self.place, ?dialect, ?took, "the store passed its probe");
         Ok(S3Store::new(client, self.place.clone(), opened))
     }
 
     fn store(self, dialect: Dialect) -> Result<S3Store, OpenError> {
-        let client = Client::new(self.recipe).map_err(|_| UrlError::Settings)?;
+        let client =
+            Client::new(self.recipe, self.max_object_bytes).map_err(|_| UrlError::Settings)?;
         let opened = Opened { dialect, probe: None, tells_age: true };
         Ok(S3Store::new(client, self.place, opened))
     }
