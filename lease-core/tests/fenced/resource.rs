@@ -52,10 +52,10 @@ impl<S: LeaseStore + Clone> Resource for Fenced<S> {
 
     fn value(&mut self) -> Result<Option<u64>, Trouble> {
         let current = self.runtime.block_on(self.object.read())?;
-        let content = current.and_then(|current| current.content);
-        Ok(content
-            .map(|bytes| std::str::from_utf8(&bytes)?.parse::<u64>().map_err(Trouble::from))
-            .transpose()?)
+        match current.and_then(|current| current.content) {
+            None => Ok(None),
+            Some(bytes) => Ok(Some(std::str::from_utf8(&bytes)?.parse()?)),
+        }
     }
 
     /// Another process, which knows nothing.

@@ -4,11 +4,16 @@
 mod bad_input;
 mod conformance;
 mod credentials;
+mod fenced;
 #[cfg(feature = "gcp")]
 mod gcs;
 mod lease;
 mod outcomes;
 mod probing;
+#[path = "../../../lease-core/tests/fenced/resource.rs"]
+mod resource;
+#[path = "../fenced/schedule.rs"]
+mod schedule;
 mod schedules;
 
 use lease_core::{LeaseStore as _, ObjectKey, Read, StoreError, Version};
@@ -31,6 +36,7 @@ fn main() {
         bad_input::trials(),
         conformance::trials(),
         credentials::trials(),
+        fenced::trials(),
         lease::trials(),
         outcomes::trials(),
         probing::trials(),
