@@ -4,5 +4,7 @@
 //! cargo run --example quickstart      # one instance, one lease in a directory
 //! cargo run --example singleton_job -- --name a      # a job that runs once across replicas
 //! cargo run --example leader_only_http -- --name a   # routes that answer only where it is active
+//! cargo run --example fenced_object   # a writer is paused, wakes up, and is refused by the object
+//! cargo run --example fenced_sql      # the same, refused by one SQL statement
 //! cargo run --example failover        # two processes share it, and one of them is killed, frozen, …
 //! ```
