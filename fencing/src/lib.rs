@@ -14,13 +14,6 @@
 //! The crate is the leaf of the workspace: no async, and no I/O without the feature `fs`. A
 //! protected resource can link it without linking leases or an async runtime.
 //!
-//! | feature | what it adds |
-//! | --- | --- |
-//! | `fs` | crash-safe files (`durable`), and the gate in a file (`gate::FileGate`); Unix |
-//! | `serde` | `Epoch` as an exact JSON integer |
-//! | `testing` | a clock that a test drives, and what any gate is held against |
-//! | `tower` | a layer that is the gate of an HTTP endpoint (`http`); no runtime |
-//!
 //! ```
 //! use fencing::{gate::FencingGate, token::Epoch};
 //!
@@ -31,6 +24,15 @@
 //! assert!(gate.admit(old).is_err());         // 7 wakes up and is refused
 //! # Ok::<(), fencing::gate::Stale>(())
 //! ```
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `fs` | crash-safe files (`durable`), and the gate in a file (`gate::FileGate`); Unix |
+//! | `serde` | `Epoch` as an exact JSON integer |
+//! | `testing` | a clock that a test drives, and what any gate is held against |
+//! | `tower` | a layer that is the gate of an HTTP endpoint (`http`); no runtime |
 
 pub mod claim;
 pub mod clock;

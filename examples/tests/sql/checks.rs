@@ -19,7 +19,8 @@ const WRITERS: usize = 8;
 const WRITES: usize = 250;
 
 pub(crate) fn add_trials(trials: &mut Vec<Trial>, database: &str, server: Option<Server>) {
-    let tests: [(&str, fn(&Server)); 5] = [
+    type Test = fn(&Server);
+    let tests: [(&str, Test); 5] = [
         ("the_statements_are_the_model", is_the_model),
         ("case_46_numbers_are_compared_and_ties_pass", case_46_numbers_are_compared_and_ties_pass),
         ("eight_racing_writers_never_take_the_mark_back", race),

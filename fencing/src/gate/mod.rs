@@ -19,7 +19,7 @@
 //! | memory of this process | [`FencingGate`] |
 //! | files on this machine | [`FileGate`] (feature `fs`) |
 //! | an object in a bucket or directory | `lease_core::fenced::FencedObject` |
-//! | an HTTP endpoint | [`http::FencingLayer`](crate::http) (feature `tower`) |
+//! | an HTTP endpoint | `fencing::http::FencingLayer` (feature `tower`) |
 //! | a table | one SQL statement: `docs/fencing.md` |
 //!
 //! # Admitting and writing are one step
@@ -28,6 +28,8 @@
 //! what guards the resource: under its lock, in its transaction, in the condition of its write. A
 //! [`FileGate`] hands out its lock with the admission; a `FencedObject` puts the token into the
 //! condition of the write itself.
+//!
+#![cfg_attr(not(feature = "fs"), doc = "[`FileGate`]: crate#features")]
 
 #[cfg(feature = "fs")]
 mod file;

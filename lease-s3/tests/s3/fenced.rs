@@ -115,7 +115,7 @@ impl Network for Scripted {
 }
 
 /// How many schedules, unless `HA_TEST_FENCED_SCHEDULES` says otherwise (`.ci/run` says 10 000).
-const SCHEDULES: u64 = 1_000;
+const SCHEDULES: u64 = 500;
 /// How many at once, each with a server of its own: faults are met in the order of requests.
 const AT_ONCE: u64 = 4;
 
