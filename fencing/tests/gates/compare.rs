@@ -21,7 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         test("the_gate_in_memory_is_the_model", || {
             matches_the_model(512, InMemory::default);
         }),
-        test("the_gate_in_a_file_is_the_model", || matches_the_model(128, InFile::new)),
+        test("the_gate_in_a_file_is_the_model", || matches_the_model(48, InFile::new)),
         test("the_gate_of_an_endpoint_is_the_model", || {
             matches_the_model(256, Endpoint::default);
         }),
