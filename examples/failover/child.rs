@@ -5,6 +5,7 @@
 use crate::{
     args::ChildArgs,
     counted::Counted,
+    place::PlaceError,
     wire::{self, Moment, Say, Tell},
 };
 use lease_core::{
@@ -14,16 +15,12 @@ use lease_core::{
     runner::{AcquireError, Delivery, EventStream, StartError, Status},
     timing::TimingError,
 };
-use lease_local::{LocalStore, OpenError};
 use std::{future::Future, io::Write as _, pin::pin, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     signal::unix::{SignalKind, signal},
     sync::{mpsc, watch},
 };
-
-/// The cluster that both processes belong to.
-pub(crate) const CLUSTER: &str = "failover";
 
 /// Why a child cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +30,7 @@ pub(crate) enum ChildError {
     #[error("the operating system refused: {0}")]
     Io(#[from] std::io::Error),
     #[error("the store cannot be opened: {0}")]
-    Open(#[from] OpenError),
+    Open(#[from] PlaceError),
     #[error("the manager cannot be started: {0}")]
     Start(#[from] StartError),
     #[error(transparent)]
@@ -47,7 +44,7 @@ pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
         Timing::short(Duration::from_millis(args.ttl_ms), Duration::from_millis(args.renew_ms))?;
     let first_start = if args.first { FirstStart::Immediate } else { FirstStart::HeldBack };
     let mut terminated = signal(SignalKind::terminate())?;
-    let lease = LeaseManager::builder(Counted(LocalStore::open(args.store)?), CLUSTER)
+    let lease = LeaseManager::builder(Counted(args.store.open(&timing).await?), &args.cluster)
         .timing(timing)
         .instance_dir(args.instance)
         .instance_name(args.name)

@@ -1,5 +1,5 @@
 //! Two real processes share one lease in a directory, and bad things happen to them:
-//! `cargo run --example failover`.
+//! `cargo run --example failover`. Or in a bucket: `… -- --store s3://bucket/prefix?endpoint=…`.
 //!
 //! The demonstration starts its own processes. In each round one of them becomes active and writes
 //! to a protected resource; then it is killed, frozen or stopped, or its lease is deleted or
@@ -16,21 +16,24 @@ mod display;
 mod ledger;
 mod measure;
 mod member;
+mod place;
 mod round;
 mod scenario;
 mod table;
 mod wire;
 
-use args::{Args, Command, Place};
+use args::{Args, Command};
 use clap::{Parser as _, ValueEnum as _};
 use display::Display;
 use futures_util::{StreamExt as _, stream};
-use lease_core::{ObjectKey, StoreError, Timing, key::NameError, timing::TimingError};
-use lease_local::{LocalStore, OpenError};
+use lease_core::{LeaseStore, ObjectKey, StoreError, Timing, key::NameError, timing::TimingError};
 use measure::StoreOperations;
+use place::{Hand, HandError, Place, PlaceError};
 use round::{Outcome, RoundId};
 use scenario::Scenario;
-use std::{future::Future, io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    cell::RefCell, future::Future, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,25 +47,21 @@ enum DemoError {
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("the store cannot be used: {0}")]
-    Open(#[from] OpenError),
+    Place(#[from] PlaceError),
     #[error("a store operation beside the rounds failed: {0}")]
     Store(#[from] StoreError),
     #[error("a temporary directory cannot be made in {}: {source}; give another one with --store DIR", path.display())]
     TemporaryDirectory { path: PathBuf, source: io::Error },
     #[error("--ttl and --renew do not go together: {0}")]
     Timing(#[from] TimingError),
-    #[error(
-        "--store {url} is a URL, and this example runs on a directory: give the path of one on a \
-         local disk, as in --store /var/tmp, or leave --store out"
-    )]
-    UrlStore { url: String },
 }
 
 impl DemoError {
     /// 2 for what is wrong with the command line, as clap has it.
     const fn status(&self) -> u8 {
         match self {
-            Self::Timing(_) | Self::UrlStore { .. } => 2,
+            Self::Timing(_) => 2,
+            Self::Place(error) if error.is_usage() => 2,
             Self::Interrupted => 130,
             _ => 1,
         }
@@ -76,6 +75,11 @@ struct Setup {
     dir: TempDir,
     program: PathBuf,
     display: Display,
+    place: Place,
+    store: Arc<dyn LeaseStore>,
+    hand: Hand,
+    /// What lies in the store because of this run.
+    written: RefCell<Vec<ObjectKey>>,
     operations: StoreOperations,
 }
 
@@ -86,6 +90,22 @@ impl Setup {
         (self.timing.ttl() + self.timing.renew()) * 5
             + id.phase_lock.map_or(Duration::ZERO, |_| watching)
             + Duration::from_secs(20)
+    }
+
+    /// Removes what this run wrote to a bucket. (A temporary directory goes by itself.)
+    async fn clean_up(&self) {
+        if let Place::Directory(_) = self.place {
+            return;
+        }
+        for key in self.written.take() {
+            match self.hand.remove(&key).await {
+                // A round that failed may not have come to write it.
+                Ok(()) | Err(HandError::Object(object_store::Error::NotFound { .. })) => {}
+                Err(error) => {
+                    self.display.say(&format!("{key} stays behind in {}: {error}", self.place));
+                }
+            }
+        }
     }
 }
 
@@ -125,7 +145,9 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
         false => args.scenarios.clone(),
     };
     introduce(&setup, &scenarios);
-    let outcomes = play(&setup, &args, &scenarios).await?;
+    let outcomes = play(&setup, &args, &scenarios).await;
+    setup.clean_up().await;
+    let outcomes = outcomes?;
     setup.display.close();
     let (table, notes, holds) = match args.compare_phase {
         true => compare::report(&setup, &outcomes),
@@ -179,24 +201,33 @@ async fn set_up(args: &Args) -> Result<Setup, DemoError> {
     let timing = Timing::short(args.ttl, args.renew)?;
     let parent = match &args.store {
         Some(Place::Directory(path)) => path.clone(),
-        Some(Place::Url(url)) => return Err(DemoError::UrlStore { url: url.clone() }),
-        None => std::env::temp_dir(),
+        _ => std::env::temp_dir(),
     };
     let dir = TempDir::with_prefix_in("failover-", &parent)
         .map_err(|source| DemoError::TemporaryDirectory { path: parent, source })?;
+    let place = match &args.store {
+        // Whatever else is in the bucket is left alone.
+        Some(url @ Place::Url(_)) => {
+            url.within(&dir.path().file_name().unwrap_or_default().to_string_lossy())
+        }
+        _ => Place::Directory(dir.path().join("store")),
+    };
+    let store = place.open(&timing).await?;
+    let hand = place.hand()?;
     let program = std::env::current_exe()
         .map_err(|source| DemoError::Io { what: "the path of this program", source })?;
-    let scratch = LocalStore::open(dir.path().join("scratch"))?;
-    let operations = StoreOperations::start(scratch, ObjectKey::new("operations")?).await?;
+    let key = ObjectKey::new(measure::KEY)?;
+    let written = RefCell::new(vec![key.clone()]);
+    let history = matches!(place, Place::Url(_)).then(|| dir.path().join("history"));
+    let operations = StoreOperations::start(Arc::clone(&store), key, history).await?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
-    Ok(Setup { timing, seed, dir, program, display: Display::new(), operations })
+    let display = Display::new();
+    Ok(Setup { timing, seed, dir, program, display, place, store, hand, written, operations })
 }
 
 fn introduce(setup: &Setup, scenarios: &[Scenario]) {
     let timing = setup.timing;
-    setup
-        .display
-        .say(&format!("Two processes, a and b, share a lease in {}", setup.dir.path().display(),));
+    setup.display.say(&format!("Two processes, a and b, share a lease in {}", setup.place));
     setup.display.say(&format!(
         "T = {:?}, R = {:?}, margin {:?}; --seed {}",
         timing.ttl(),

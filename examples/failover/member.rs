@@ -2,6 +2,7 @@
 
 use crate::{
     ledger::Side,
+    place::Place,
     wire::{self, Moment, Say, Tell},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +20,11 @@ const LINES_KEPT: usize = 6;
 pub(crate) struct Plan<'a> {
     pub(crate) side: Side,
     pub(crate) program: &'a Path,
-    pub(crate) dir: &'a Path,
+    /// Where the lease is, and whose it is.
+    pub(crate) store: &'a Place,
+    pub(crate) cluster: &'a str,
+    /// Where the instance keeps what it remembers.
+    pub(crate) instance: &'a Path,
     pub(crate) ttl: Duration,
     pub(crate) renew: Duration,
     pub(crate) first: bool,
@@ -62,10 +67,10 @@ impl Member {
         let name = plan.side.name();
         let mut child = Command::new(plan.program)
             .arg("child")
-            .arg("--store")
-            .arg(plan.dir.join("store"))
+            .args(["--store", &plan.store.to_string()])
+            .args(["--cluster", plan.cluster])
             .arg("--instance")
-            .arg(plan.dir.join(name))
+            .arg(plan.instance)
             .args(["--name", name])
             .args(["--ttl-ms", &plan.ttl.as_millis().to_string()])
             .args(["--renew-ms", &plan.renew.as_millis().to_string()])

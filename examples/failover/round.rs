@@ -6,10 +6,12 @@ use crate::{
     display::{self, View},
     ledger::{Ledger, Opened, Side, Tenure},
     member::{Heard, Member, Plan},
+    place::HandError,
     scenario::Scenario,
     wire::{Moment, Say},
 };
 use fencing::Epoch;
+use lease_core::{ObjectKey, key::ClusterName};
 use std::{fmt, io, path::PathBuf, time::Duration};
 use tokio::sync::mpsc;
 
@@ -23,14 +25,19 @@ pub(crate) struct RoundId {
     pub(crate) phase_lock: Option<bool>,
 }
 
-impl fmt::Display for RoundId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.phase_lock {
+impl RoundId {
+    const fn name(self) -> &'static str {
+        match self.phase_lock {
             None => self.scenario.name(),
             Some(true) => "lock",
             Some(false) => "no lock",
-        };
-        write!(f, "{name:<7} {:>3}", self.number)
+        }
+    }
+}
+
+impl fmt::Display for RoundId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<7} {:>3}", self.name(), self.number)
     }
 }
 
@@ -40,13 +47,15 @@ pub(crate) enum RoundError {
     #[error("process {side} failed: {error}")]
     Child { side: &'static str, error: String },
     /// The store was so slow, compared with R, that the holder rightly lost the lease, could not
-    /// release it, or a takeover lapsed before it was complete: that says something about the disk,
+    /// release it, or a takeover lapsed before it was complete: that says something about the store,
     /// and nothing about the takeover that was to be seen.
     #[error("store operations took {slowest:.1?}, and {what}")]
     Disturbed { slowest: Duration, what: String },
+    #[error("the lease could not be tampered with: {0}")]
+    Hand(#[from] HandError),
     #[error("{attempted}: {source}")]
     Io { attempted: &'static str, source: io::Error },
-    #[error("the store refused to be tampered with: {0}")]
+    #[error("the lease could not be read: {0}")]
     Store(#[from] lease_core::StoreError),
     #[error("after {limit:.1?} it was still waited for {what}")]
     TimedOut { what: &'static str, limit: Duration },
@@ -87,6 +96,9 @@ impl Took {
 pub(crate) struct Round<'a> {
     setup: &'a Setup,
     id: RoundId,
+    /// The cluster that both processes belong to, and where its lease is.
+    cluster: ClusterName,
+    lease: ObjectKey,
     dir: PathBuf,
     begun_at: Moment,
     heard: mpsc::UnboundedReceiver<(Side, Heard)>,
@@ -104,7 +116,7 @@ pub(crate) struct Round<'a> {
     pub(crate) watched: Option<Watched>,
 }
 
-/// How often a round that the disk disturbed is played again.
+/// How often a round that a slow store disturbed is played again.
 const TRIES: u32 = 5;
 
 /// Plays one round to its end and judges it.
@@ -134,10 +146,17 @@ impl<'a> Round<'a> {
         let (hear, heard) = mpsc::unbounded_channel();
         // With and without phase lock, the same is done at the same moments.
         let round = u64::from(id.number) << 16 | u64::from(attempt) << 8 | id.scenario as u64;
+        let cluster = format!("{}-{}-{attempt}", id.name().replace(' ', "-"), id.number);
+        let dir = setup.dir.path().join(&cluster);
+        let cluster = ClusterName::new(&cluster).expect("a few words and numbers are a name");
+        let lease = cluster.lease_key();
+        setup.written.borrow_mut().push(lease.clone());
         Self {
             setup,
             id,
-            dir: setup.dir.path().join(format!("{id}-{attempt}").replace(' ', "-")),
+            cluster,
+            lease,
+            dir,
             begun_at: Moment::now(),
             heard,
             hear,
@@ -247,9 +266,9 @@ impl<'a> Round<'a> {
         self.setup
     }
 
-    /// Where the lease is.
-    pub(crate) fn store(&self) -> PathBuf {
-        self.dir.join("store")
+    /// The object that is the lease.
+    pub(crate) const fn lease(&self) -> &ObjectKey {
+        &self.lease
     }
 
     /// A random part of `whole`.
@@ -261,7 +280,9 @@ impl<'a> Round<'a> {
         let plan = Plan {
             side,
             program: &self.setup.program,
-            dir: &self.dir,
+            store: &self.setup.place,
+            cluster: self.cluster.as_str(),
+            instance: &self.dir.join(side.name()),
             ttl: self.setup.timing.ttl(),
             renew: self.setup.timing.renew(),
             first,
@@ -309,7 +330,7 @@ impl<'a> Round<'a> {
         Err(self.went_wrong(format!("the first tenure ended: {}", ended.reason)))
     }
 
-    /// The fault of the disk, if it was that slow, or of something that should not be.
+    /// The fault of the store, if it was that slow, or of something that should not be.
     pub(crate) fn went_wrong(&self, what: String) -> RoundError {
         let slowest = self.setup.operations.slowest(self.begun_at, Moment::now());
         if slowest > self.setup.timing.renew() / 2 {

@@ -8,10 +8,7 @@ use crate::{
 };
 use clap::ValueEnum;
 use fencing::{Clock as _, Epoch, SystemClock};
-use lease_core::{
-    LeaseStore as _, Read, StoreError, Timing, key::ClusterName, record::LeaseRecord,
-};
-use lease_local::LocalStore;
+use lease_core::{LeaseStore as _, Read, Timing, record::LeaseRecord};
 use std::time::Duration;
 
 /// What happens in a round.
@@ -218,12 +215,10 @@ async fn stop(round: &mut Round<'_>) -> Result<Moment, RoundError> {
 
 async fn delete(round: &mut Round<'_>) -> Result<Moment, RoundError> {
     let tenure = pair(round).await?;
-    let path = round.store().join(lease_key()?.as_str());
     loop {
         between_renewals(round, &tenure).await?;
         let deleted_at = Moment::now();
-        std::fs::remove_file(&path)
-            .map_err(|source| RoundError::Io { attempted: "deleting the lease", source })?;
+        round.setup().hand.remove(round.lease()).await?;
         round.done_at = Some(deleted_at);
         round.note("the lease was deleted");
         let is_gone = round
@@ -244,23 +239,11 @@ async fn delete(round: &mut Round<'_>) -> Result<Moment, RoundError> {
 async fn garbage(round: &mut Round<'_>) -> Result<Moment, RoundError> {
     let tenure = pair(round).await?;
     between_renewals(round, &tenure).await?;
-    let (store, key) = (open(round)?, lease_key()?);
-    loop {
-        let Read::Found { version, .. } = store.read_versioned(&key, None).await? else {
-            return Err(RoundError::Unexpected("there was no lease to replace".to_owned()));
-        };
-        let replaced_at = Moment::now();
-        match store.replace_if_match(&key, "no lease at all".into(), &version).await {
-            Ok(_) => {
-                round.done_at = Some(replaced_at);
-                round.note("the lease was replaced by garbage");
-                return Ok(replaced_at);
-            }
-            // The holder has renewed it meanwhile.
-            Err(StoreError::Precondition(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let (hand, store) = (&round.setup().hand, &*round.setup().store);
+    let replaced_at = hand.overwrite(store, round.lease(), "no lease at all".into()).await?;
+    round.done_at = Some(replaced_at);
+    round.note("the lease was replaced by garbage");
+    Ok(replaced_at)
 }
 
 async fn start(round: &mut Round<'_>) -> Result<Moment, RoundError> {
@@ -301,10 +284,8 @@ async fn last_renewal(round: &Round<'_>, tenure: &Tenure) -> Result<Moment, Roun
     let tenures = &round.ledger.tenures;
     let told = tenures.iter().find(|it| it.epoch == tenure.epoch).and_then(|it| it.renewed);
     let told = told.unwrap_or(tenure.taking_over_at);
-    let Read::Found { content, .. } = open(round)?.read_versioned(&lease_key()?, None).await?
-    else {
-        return Ok(told);
-    };
+    let read = round.setup().store.read_versioned(round.lease(), None).await?;
+    let Read::Found { content, .. } = read else { return Ok(told) };
     let unreadable = |what: String| {
         RoundError::Unexpected(format!("the lease that the process left behind is odd: {what}"))
     };
@@ -319,13 +300,4 @@ async fn last_renewal(round: &Round<'_>, tenure: &Tenure) -> Result<Moment, Roun
     let now = SystemClock::new().reading();
     let age = Duration::from_nanos(now.wall.unix_nanos()).saturating_sub(written);
     Ok(told.max(Moment::from(now.monotonic).minus(age)))
-}
-
-fn open(round: &Round<'_>) -> Result<LocalStore, RoundError> {
-    LocalStore::open(round.store()).map_err(|error| RoundError::Unexpected(error.to_string()))
-}
-
-fn lease_key() -> Result<lease_core::ObjectKey, RoundError> {
-    let cluster = ClusterName::new(crate::child::CLUSTER);
-    cluster.map(|it| it.lease_key()).map_err(|error| RoundError::Unexpected(error.to_string()))
 }

@@ -37,8 +37,12 @@ pub(crate) fn notes(setup: &Setup, scenarios: &[Scenario]) -> String {
         let (symbols, since) = scenario.promise_text();
         notes += &format!("  {:<8} {symbols} + 2 ops after {since}\n", scenario.name());
     }
+    let history = match setup.operations.count_history() {
+        true => ", and one write of a file as the\n  history of an instance is written",
+        false => "",
+    };
     notes += &format!(
-        "2 ops: one read and one replace of the store, measured beside the rounds (median\n  \
+        "2 ops: one read and one replace of the store{history}, measured beside the rounds (median\n  \
          {:.3}); for each takeover the slowest meanwhile counts; the largest is shown\n",
         setup.operations.median().as_secs_f64()
     );
@@ -81,7 +85,7 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> Result<String, String> {
     if faulty == 0 {
         let again = match again {
             0 => String::new(),
-            _ => format!("; {again} begun anew, since the disk was too slow"),
+            _ => format!("; {again} begun anew, since the store was too slow"),
         };
         return Ok(format!(
             "passed: {rounds} takeovers in time, 0 overlaps, stale writes refused: {refused}{again}"

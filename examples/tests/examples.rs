@@ -147,15 +147,6 @@ fn the_comparison_prints_both_halves_and_its_status_is_its_verdict() {
 }
 
 #[test]
-fn a_store_that_is_a_url_is_refused_with_what_to_do() {
-    let scratch = tempfile::tempdir().unwrap();
-    let output = failover(scratch.path(), &["--store", "s3://bucket/ha"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(said.contains("s3://bucket/ha is a URL") && said.contains("a directory"), "{said}");
-}
-
-#[test]
 fn bad_timing_is_refused_with_what_to_do() {
     let scratch = tempfile::tempdir().unwrap();
     for (arg, expected) in [

@@ -2,6 +2,7 @@
 
 use crate::{
     place::Place,
+    tls::Unaccepted,
     wire::{Body, Reply, Shown},
     xml,
 };
@@ -110,9 +111,17 @@ impl Attempt<'_> {
     }
 
     fn no_connection(&self, text: &str) -> Cause {
-        self.cause(format_args!(
-            "no connection ({text}); check the endpoint, the network and its certificate"
-        ))
+        self.cause(no_connection(text))
+    }
+}
+
+/// Why nothing was sent, and what to do about it.
+pub(crate) fn no_connection(text: &str) -> String {
+    match Unaccepted::of(text) {
+        Some(unaccepted) => format!("no connection ({unaccepted})"),
+        None => {
+            format!("no connection ({text}); check the endpoint, the network and its certificate")
+        }
     }
 }
 

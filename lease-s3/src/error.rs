@@ -14,6 +14,14 @@ pub enum UrlError {
         "the bucket is missing or no bucket name; write s3://bucket/prefix, with letters, digits, '.', '-' and '_'"
     )]
     Bucket,
+    /// The certificates that are to be trusted cannot be.
+    #[error(
+        "the certificates to be trusted {found}; give the certificate of your CA in PEM form (`ca` names its file)"
+    )]
+    Certificates {
+        /// What is wrong with them.
+        found: &'static str,
+    },
     /// Something is in the URL that has no place there: a user, a password, a port, a fragment.
     #[error("the URL of a store has no {what}; {instead}")]
     HasNo {
@@ -73,6 +81,14 @@ pub enum UrlError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
+    /// The server's certificate is not accepted. Nothing was sent.
+    #[error("{place} has a certificate that is not accepted: {found}")]
+    Certificate {
+        /// The store.
+        place: String,
+        /// What is wrong with it, and what to do.
+        found: String,
+    },
     /// The bucket has S3 Object Lock: every renewal would become a version that cannot be deleted.
     #[error(
         "{place} has object lock, so that every renewal leaves a version that cannot be deleted; use \

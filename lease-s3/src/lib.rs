@@ -46,6 +46,12 @@
 //! - **Ages are told by one clock**, that of the store. A proxy whose `Date` is its own is found out
 //!   if its clock is ahead by more than about a second when the store is connected.
 //!
+//! # Certificates
+//!
+//! Those that the system trusts are. A private CA is named by the option `ca` of the URL, or by
+//! [`S3Options::root_certificates`]; a server whose certificate is not accepted is
+//! [`OpenError::Certificate`], which says why and what to do.
+//!
 //! # Credentials
 //!
 //! From the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), a web
@@ -65,6 +71,7 @@
 mod age;
 mod classify;
 mod client;
+mod connect;
 mod error;
 mod object_lock;
 mod options;
@@ -74,12 +81,15 @@ mod store;
 mod tag;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tls;
 mod url;
 mod wire;
 mod xml;
 
 pub use error::{OpenError, UrlError};
 pub use object_store::aws::AmazonS3Builder;
+#[cfg(feature = "azure")]
+pub use object_store::azure::MicrosoftAzureBuilder;
 #[cfg(feature = "gcp")]
 pub use object_store::gcp::GoogleCloudStorageBuilder;
 pub use options::{ObjectLock, S3Options};

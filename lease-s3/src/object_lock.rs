@@ -1,7 +1,7 @@
 //! Whether a bucket has S3 Object Lock, asked for by a signed `GET ?object-lock`.
 
 use crate::{
-    classify::code,
+    classify::{code, no_connection},
     wire::{Connector, Recorder, Reply, Shown},
     xml,
 };
@@ -35,8 +35,11 @@ const BAD_CREDENTIALS: [&str; 7] = [
 ];
 
 /// Asks the bucket. `attempted` is for messages.
-pub(crate) async fn ask(builder: &AmazonS3Builder, attempted: &str) -> Result<Locked, StoreError> {
-    let connector = Connector::new(lease_core::store::MAX_OBJECT_BYTES);
+pub(crate) async fn ask(
+    builder: &AmazonS3Builder,
+    connector: &Connector,
+    attempted: &str,
+) -> Result<Locked, StoreError> {
     let unavailable =
         |found: &str| StoreError::Unavailable(Cause::new(format!("{attempted}: {found}")));
     let objects = builder.clone().with_http_connector(connector.clone()).build();
@@ -71,9 +74,7 @@ pub(crate) async fn ask(builder: &AmazonS3Builder, attempted: &str) -> Result<Lo
     send(&client, request).await;
     match recorder.shown() {
         Shown::Replied(reply) => told(&reply, attempted),
-        Shown::NotSent(text) => Err(unavailable(&format!(
-            "no connection ({text}); check the endpoint, the network and its certificate"
-        ))),
+        Shown::NotSent(text) => Err(unavailable(&no_connection(&text))),
         Shown::Lost(text) => Err(unavailable(&format!("no reply came ({text})"))),
         Shown::Nothing | Shown::Started => Err(unavailable("nothing was sent")),
     }

@@ -1,30 +1,23 @@
-//! Choosing a store, and connecting to it: object lock, the probe in both dialects, fresh connections.
+//! Choosing a store.
 
 use crate::{
-    client::{Client, Recipe},
+    client::{Builder, Client, Recipe},
     error::{OpenError, UrlError},
-    object_lock::{self, Locked},
     place::Place,
     provider::Provider,
-    store::{Opened, S3Store},
+    store::S3Store,
     tag::Dialect,
+    tls::{self, Roots},
     url::{self, Endpoint, StoreUrl},
 };
-use lease_core::{
-    ObjectKey, StoreError, StoreErrorKind,
-    fencing::{Clock as _, SystemClock},
-    probe::{ProbeError, ProbeStep, probe_and_clean},
-    store::MAX_OBJECT_BYTES,
-};
+use lease_core::store::MAX_OBJECT_BYTES;
 use object_store::{
-    BackoffConfig, ClientConfigKey, RetryConfig,
+    BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut},
+    path::Path,
+    prefix::PrefixStore,
 };
-use std::{fmt, time::Duration};
-
-/// How often a store is probed whose answers left the verdict open: Ceph 16 answers 500 to most losers
-/// of a race, and then to nearly all. What bounds the time that this takes is the limit of connecting.
-const PROBE_TRIES: u32 = 50;
+use std::{fmt, sync::Arc, time::Duration};
 
 /// What to do about S3 Object Lock, under which every renewal leaves a version that cannot be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -43,17 +36,17 @@ pub enum ObjectLock {
 #[derive(Clone)]
 #[must_use = "nothing is sent before `connect`"]
 pub struct S3Options {
-    recipe: Recipe,
-    place: Place,
-    object_lock: ObjectLock,
+    pub(crate) recipe: Recipe,
+    pub(crate) place: Place,
+    pub(crate) object_lock: ObjectLock,
     connect_limit: Duration,
-    max_object_bytes: usize,
 }
 
 impl S3Options {
     pub(crate) fn from_url(text: &str) -> Result<Self, UrlError> {
         let url = StoreUrl::parse(text)?;
-        match url.provider {
+        let ca = url.ca.as_deref().map(tls::read).transpose()?;
+        let options = match url.provider {
             Provider::S3 => Self::s3(url),
             #[cfg(feature = "gcp")]
             Provider::Gcs => Self::gcs(url),
@@ -61,7 +54,8 @@ impl S3Options {
             Provider::Azure => Self::azure(url),
             #[cfg(not(all(feature = "azure", feature = "gcp")))]
             _ => Err(UrlError::Scheme),
-        }
+        }?;
+        ca.map_or(Ok(options.clone()), |pem| options.root_certificates(&pem))
     }
 
     fn s3(url: StoreUrl) -> Result<Self, UrlError> {
@@ -109,7 +103,7 @@ impl S3Options {
             .with_retry(no_retries());
         let server = server.map(|server| server.text);
         let place = Place { provider: Provider::S3, bucket, prefix, server };
-        Self::new(Recipe::S3(Box::new(builder)), place)
+        Self::new(Builder::S3(Box::new(builder)), place)
     }
 
     #[cfg(feature = "gcp")]
@@ -141,37 +135,49 @@ impl S3Options {
             .with_retry(no_retries());
         let (prefix, server) = (url::prefix(prefix)?, server.map(|server| server.text));
         let place = Place { provider: Provider::Gcs, bucket, prefix, server };
-        Self::new(Recipe::Gcs(Box::new(builder)), place)
+        Self::new(Builder::Gcs(Box::new(builder)), place)
     }
 
     #[cfg(feature = "azure")]
     fn azure(url: StoreUrl) -> Result<Self, UrlError> {
         use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-        let is_plain_http = url.endpoint.as_ref().is_some_and(|endpoint| endpoint.is_plain_http);
-        let mut builder = MicrosoftAzureBuilder::from_env()
-            .with_container_name(&url.bucket)
-            .with_config(
+        let mut builder =
+            MicrosoftAzureBuilder::from_env().with_container_name(&url.bucket).with_config(
                 AzureConfigKey::Client(ClientConfigKey::Timeout),
                 format!("{} s", url.timeout.as_secs()),
-            )
-            .with_allow_http(is_plain_http)
-            .with_retry(no_retries());
+            );
         if let Some(account) = &url.account {
             builder = builder.with_account(account);
         }
-        if let Some(endpoint) = &url.endpoint {
-            builder = builder.with_endpoint(endpoint.text.clone());
+        if let Some(endpoint) = url.endpoint {
+            builder = builder.with_endpoint(endpoint.text);
         }
-        Self::new(Recipe::Azure(Box::new(builder)), Place::of(url))
+        Self::from_azure_builder(builder, &url.prefix)
     }
 
-    fn new(recipe: Recipe, place: Place) -> Result<Self, UrlError> {
+    #[cfg(feature = "azure")]
+    pub(crate) fn from_azure_builder(
+        builder: object_store::azure::MicrosoftAzureBuilder,
+        prefix: &str,
+    ) -> Result<Self, UrlError> {
+        use object_store::azure::AzureConfigKey::{ContainerName, Endpoint as Server};
+        let value = |key| builder.get_config_value(&key);
+        let bucket = url::bucket(&value(ContainerName).ok_or(UrlError::Bucket)?)?;
+        let server = value(Server).map(|text| Endpoint::parse(&text)).transpose()?;
+        let is_plain_http = server.as_ref().is_some_and(|server| server.is_plain_http);
+        let builder = builder.with_allow_http(is_plain_http).with_retry(no_retries());
+        let (prefix, server) = (url::prefix(prefix)?, server.map(|server| server.text));
+        let place = Place { provider: Provider::Azure, bucket, prefix, server };
+        Self::new(Builder::Azure(Box::new(builder)), place)
+    }
+
+    fn new(builder: Builder, place: Place) -> Result<Self, UrlError> {
+        let roots = Roots::default();
+        let recipe = Recipe { builder, roots, max_object_bytes: MAX_OBJECT_BYTES };
         // What cannot be made a client of is found here, not at the first request.
-        let max_object_bytes = MAX_OBJECT_BYTES;
-        Client::new(recipe.clone(), max_object_bytes).map_err(|_| UrlError::Settings)?;
+        Client::new(recipe.clone()).map_err(|_| UrlError::Settings)?;
         let connect_limit = Duration::from_secs(60);
-        let object_lock = ObjectLock::default();
-        Ok(Self { recipe, place, object_lock, connect_limit, max_object_bytes })
+        Ok(Self { recipe, place, object_lock: ObjectLock::default(), connect_limit })
     }
 
     /// What to do about S3 Object Lock. Default: refuse.
@@ -183,13 +189,42 @@ impl S3Options {
     /// for any lease.
     ///
     /// For fenced objects (`lease_core::fenced`) that are larger. They are held in memory as a whole.
-    pub fn max_object_bytes(self, bytes: usize) -> Self {
-        Self { max_object_bytes: bytes.max(MAX_OBJECT_BYTES), ..self }
+    pub fn max_object_bytes(mut self, bytes: usize) -> Self {
+        self.recipe.max_object_bytes = bytes.max(MAX_OBJECT_BYTES);
+        self
+    }
+
+    /// Trusts these certificates too, beside those of the system: that of a private CA, in PEM form.
+    /// May be called several times. What a builder was told of certificates stands as well.
+    ///
+    /// # Errors
+    ///
+    /// [`UrlError::Certificates`] if there is none in `pem`, or one that cannot be trusted.
+    pub fn root_certificates(mut self, pem: &[u8]) -> Result<Self, UrlError> {
+        self.recipe.roots.add(pem)?;
+        Client::new(self.recipe.clone()).map_err(|_| UrlError::Certificates {
+            found: "hold one that no certificate can be checked with",
+        })?;
+        Ok(self)
     }
 
     /// How long connecting may take as a whole. Default: 60 s.
     pub fn connect_limit(self, connect_limit: Duration) -> Self {
         Self { connect_limit, ..self }
+    }
+
+    /// A client of object_store for the same prefix, by the same credentials and certificates: for
+    /// what is no lease, such as snapshots beside it, or cleaning up after tests.
+    ///
+    /// It does as object_store usually does: it retries, **conditional writes included**, and
+    /// classifies nothing. A lease that it writes to is lost by its holder at best.
+    ///
+    /// # Errors
+    ///
+    /// [`UrlError::Settings`] if no client can be made of the settings. Nothing is sent.
+    pub fn object_store(&self) -> Result<Arc<dyn ObjectStore>, UrlError> {
+        let objects = self.recipe.plain().map_err(|_| UrlError::Settings)?;
+        Ok(Arc::new(PrefixStore::new(objects, Path::from(&*self.place.prefix))))
     }
 
     /// Connects: looks whether the bucket has object lock, and tries whether its conditional writes
@@ -225,106 +260,6 @@ impl S3Options {
     pub fn unprobed(self) -> Result<S3Store, OpenError> {
         self.store(Dialect::default())
     }
-
-    async fn connect_without_limit(self) -> Result<S3Store, OpenError> {
-        self.refuse_object_lock().await?;
-        let quoted = match self.probed(Dialect::Quoted).await {
-            Err(OpenError::Refused { place, refusal })
-                if refusal.step == ProbeStep::ReplaceCurrent
-                    && self.place.provider == Provider::S3 =>
-            {
-                OpenError::Refused { place, refusal }
-            }
-            result => return result,
-        };
-        match self.probed(Dialect::Bare).await {
-            // No better without quotes: the usual dialect's refusal is the one that helps.
-            Err(OpenError::Refused { refusal, .. })
-                if refusal.step == ProbeStep::ReplaceCurrent =>
-            {
-                Err(quoted)
-            }
-            result => result,
-        }
-    }
-
-    async fn refuse_object_lock(&self) -> Result<(), OpenError> {
-        let (Recipe::S3(builder), false) = (&self.recipe, self.object_lock == ObjectLock::Allow)
-        else {
-            return Ok(());
-        };
-        let attempted = format!("asking {} for object lock", self.place);
-        match object_lock::ask(builder, &attempted).await {
-            Ok(Locked::No) => Ok(()),
-            Ok(Locked::Yes) => Err(OpenError::ObjectLock { place: self.place.to_string() }),
-            Ok(Locked::CannotTell) if self.object_lock == ObjectLock::AllowUnknown => {
-                tracing::warn!(store = %self.place, "it cannot be told whether it has object lock");
-                Ok(())
-            }
-            Ok(Locked::CannotTell) => {
-                Err(OpenError::ObjectLockUnknown { place: self.place.to_string() })
-            }
-            Err(source) => Err(self.unavailable("looking for object lock", source)),
-        }
-    }
-
-    async fn probed(&self, dialect: Dialect) -> Result<S3Store, OpenError> {
-        let store = self.clone().store(dialect)?;
-        let clock = SystemClock::new();
-        let began = clock.monotonic();
-        let lease = ObjectKey::new("lease.json").map_err(|_| OpenError::Url(UrlError::Prefix))?;
-        let mut tries = 1;
-        let verdict = loop {
-            match probe_and_clean(&store, &lease).await {
-                // As after a race whose losers were answered 500. It says nothing of the store.
-                Err(ProbeError::Inconclusive { step, source })
-                    if tries < PROBE_TRIES && is_doubt(&source) =>
-                {
-                    tracing::info!(store = %self.place, %step, %source, "probing it again");
-                    tries += 1;
-                }
-                verdict => break verdict,
-            }
-        };
-        let report = match verdict {
-            Ok(report) => report,
-            Err(ProbeError::Refused(refusal)) => {
-                return Err(OpenError::Refused { place: self.place.to_string(), refusal });
-            }
-            Err(other) => return Err(self.unavailable("probing it", StoreError::from(other))),
-        };
-        let took = began.until(clock.monotonic());
-        // All that the probe read was written since it began. If it was told to be older, what says
-        // `Date` and what says `Last-Modified` are not one clock.
-        let tells_age = store.oldest_seen() <= took.as_secs() + 1;
-        if !tells_age {
-            tracing::warn!(
-                store = %self.place,
-                "the ages that it tells cannot be right (a proxy with a clock of its own?) and are \
-                 not used"
-            );
-        }
-        let opened = Opened { dialect, probe: Some(report), tells_age };
-        let client = Client::new(self.recipe.clone(), self.max_object_bytes)
-            .map_err(|_| UrlError::Settings)?;
-        tracing::info!(store = %self.place, ?dialect, ?took, "the store passed its probe");
-        Ok(S3Store::new(client, self.place.clone(), opened))
-    }
-
-    fn store(self, dialect: Dialect) -> Result<S3Store, OpenError> {
-        let client =
-            Client::new(self.recipe, self.max_object_bytes).map_err(|_| UrlError::Settings)?;
-        let opened = Opened { dialect, probe: None, tells_age: true };
-        Ok(S3Store::new(client, self.place, opened))
-    }
-
-    fn unavailable(&self, what: &'static str, source: StoreError) -> OpenError {
-        OpenError::Unavailable { place: self.place.to_string(), what, source }
-    }
-}
-
-fn is_doubt(error: &StoreError) -> bool {
-    matches!(error.kind(), StoreErrorKind::InDoubt | StoreErrorKind::Contended)
 }
 
 /// Retrying a conditional write is the state machine's decision alone.
@@ -344,6 +279,7 @@ impl fmt::Debug for S3Options {
         f.debug_struct("S3Options")
             .field("place", &format_args!("{}", self.place))
             .field("object_lock", &self.object_lock)
+            .field("root_certificates", &self.recipe.roots.len())
             .finish_non_exhaustive()
     }
 }

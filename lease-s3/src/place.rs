@@ -15,12 +15,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    #[cfg(feature = "azure")]
-    pub(crate) fn of(url: crate::url::StoreUrl) -> Self {
-        let server = url.endpoint.map(|endpoint| endpoint.text);
-        Self { provider: url.provider, bucket: url.bucket, prefix: url.prefix, server }
-    }
-
     /// The path of an object, below the bucket.
     pub(crate) fn path(&self, key: &str) -> object_store::path::Path {
         object_store::path::Path::from_iter(

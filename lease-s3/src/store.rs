@@ -8,7 +8,7 @@ use crate::{
     place::Place,
     provider::{LimitExceeded, Provider},
     tag::{self, Dialect},
-    wire::{Body, Recorder, Reply, Shown},
+    wire::{Body, Connector, Recorder, Reply, Shown},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -64,9 +64,10 @@ impl S3Store {
     /// | `path_style` | `true`: the bucket is in the path; `false`: in the host name | `true` |
     /// | `allow_object_lock` | `false`, `unknown`, `true`: see [`ObjectLock`](crate::ObjectLock) | `false` |
     /// | `timeout` | whole seconds after which a request is given up | 30 |
+    /// | `ca` | file of the certificate of a private CA, in PEM form, trusted beside those of the system | none |
     ///
     /// With the feature `gcp` also `gs://bucket/prefix`, with the feature `azure` also
-    /// `az://container/prefix?account=…`; both with `endpoint` and `timeout`.
+    /// `az://container/prefix?account=…`; both with `endpoint`, `timeout` and `ca`.
     ///
     /// ```
     /// use lease_s3::S3Store;
@@ -111,6 +112,19 @@ impl S3Store {
         S3Options::from_gcs_builder(builder, prefix)
     }
 
+    /// The same on Azure Blob Storage.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_builder`](Self::from_builder).
+    #[cfg(feature = "azure")]
+    pub fn from_azure_builder(
+        builder: object_store::azure::MicrosoftAzureBuilder,
+        prefix: &str,
+    ) -> Result<S3Options, UrlError> {
+        S3Options::from_azure_builder(builder, prefix)
+    }
+
     pub(crate) fn new(client: Client, place: Place, opened: Opened) -> Self {
         let oldest_seen = AtomicU64::new(0);
         Self(Arc::new(Shared { client, place, opened, oldest_seen }))
@@ -141,6 +155,10 @@ impl S3Store {
         let exceeded = self.provider().exceeded_by(timing)?;
         tracing::warn!(store = %self.0.place, "{exceeded}");
         Some(exceeded)
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        self.0.client.connector()
     }
 
     pub(crate) fn oldest_seen(&self) -> u64 {
@@ -307,7 +325,7 @@ impl LeaseStore for S3Store {
     }
 
     fn max_object_bytes(&self) -> usize {
-        self.0.client.max_object_bytes()
+        self.0.client.connector().max_object_bytes()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `s3://bucket/prefix?option=value`: parsed, not validated later.
 
 use crate::{error::UrlError, options::ObjectLock, provider::Provider};
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use url::Url;
 
 /// What a URL says.
@@ -16,6 +16,8 @@ pub(crate) struct StoreUrl {
     pub(crate) account: Option<String>,
     pub(crate) object_lock: ObjectLock,
     pub(crate) timeout: Duration,
+    /// The file of certificates that are trusted beside those of the system.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// A server by its scheme, host and port, perhaps with a path.
@@ -26,9 +28,9 @@ pub(crate) struct Endpoint {
     pub(crate) is_plain_http: bool,
 }
 
-const S3_OPTIONS: &str = "endpoint, region, path_style, allow_object_lock, timeout";
-const GCS_OPTIONS: &str = "endpoint, timeout";
-const AZURE_OPTIONS: &str = "account, endpoint, timeout";
+const S3_OPTIONS: &str = "endpoint, region, path_style, allow_object_lock, timeout, ca";
+const GCS_OPTIONS: &str = "endpoint, timeout, ca";
+const AZURE_OPTIONS: &str = "account, endpoint, timeout, ca";
 const ENDPOINT: &str = "http://host[:port] or https://host[:port], without a user";
 
 impl StoreUrl {
@@ -67,6 +69,7 @@ impl StoreUrl {
             account: None,
             object_lock: ObjectLock::default(),
             timeout: Duration::from_secs(30),
+            ca: None,
         };
         parsed.take_options(&url, known)?;
         Ok(parsed)
@@ -102,6 +105,8 @@ impl StoreUrl {
             ("allow_object_lock", "unknown") => self.object_lock = ObjectLock::AllowUnknown,
             ("allow_object_lock", "false") => self.object_lock = ObjectLock::Refuse,
             ("allow_object_lock", _) => return refuse("`false`, `unknown` or `true`"),
+            ("ca", "") => return refuse("the path of a file with certificates in PEM form"),
+            ("ca", _) => self.ca = Some(value.into()),
             (_, seconds) => match seconds.parse() {
                 Ok(seconds @ 1..=600) => self.timeout = Duration::from_secs(seconds),
                 _ => return refuse("a whole number of seconds, 1 to 600"),
@@ -170,7 +175,7 @@ mod tests {
     #[test]
     fn a_url_with_everything_is_taken_as_it_is() {
         let text = "s3://ha-1/orders/prod/?endpoint=http://127.0.0.1:9000/&region=eu-central-1\
-                    &path_style=false&allow_object_lock=unknown&timeout=5";
+                    &path_style=false&allow_object_lock=unknown&timeout=5&ca=/etc/our%20ca.pem";
         let url = StoreUrl::parse(text).unwrap();
         assert_eq!((&*url.bucket, &*url.prefix), ("ha-1", "orders/prod"));
         let endpoint = url.endpoint.unwrap();
@@ -180,6 +185,7 @@ mod tests {
         assert_eq!(url.region.unwrap(), "eu-central-1");
         assert_eq!(url.object_lock, ObjectLock::AllowUnknown);
         assert_eq!(url.timeout, Duration::from_secs(5));
+        assert_eq!(url.ca.unwrap().to_str(), Some("/etc/our ca.pem"));
         for text in ["s3://ha", "s3://ha/"] {
             assert_eq!(StoreUrl::parse(text).unwrap().prefix, "");
         }
@@ -215,6 +221,7 @@ mod tests {
             "s3://ha/p?timeout=SECRET",
             "s3://ha/p?timeout=0",
             "s3://ha/p?account=SECRET",
+            "s3://ha/p?ca=&endpoint=SECRET",
             "s3://ha/p?endpoint=SECRET",
             "s3://ha/p?endpoint=ftp://SECRET",
             "s3://ha/p?endpoint=http://key:SECRET@host",

@@ -5,6 +5,7 @@
 //! it is used for what it does well (URLs, signatures, credentials), and a [`Recorder`] that
 //! travels with each request keeps what really happened.
 
+use crate::tls::{Roots, Unaccepted};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -113,18 +114,19 @@ impl Recorder {
 }
 
 /// Makes the clients of one store, each with connections of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Connector {
     /// The most that is read of an object.
     max_object_bytes: usize,
-    trouble: Trouble,
+    roots: Roots,
+    troubles: Troubles,
     /// The client made last: object_store makes that of the objects after those for credentials.
     latest: Arc<Mutex<Option<HttpClient>>>,
 }
 
 impl Connector {
-    pub(crate) fn new(max_object_bytes: usize) -> Self {
-        Self { max_object_bytes, trouble: Trouble::default(), latest: Arc::default() }
+    pub(crate) fn new(roots: Roots, max_object_bytes: usize) -> Self {
+        Self { roots, max_object_bytes, ..Self::default() }
     }
 
     pub(crate) fn max_object_bytes(&self) -> usize {
@@ -133,7 +135,12 @@ impl Connector {
 
     /// Why no credentials came, the last time that none did.
     pub(crate) fn credential_trouble(&self) -> Option<String> {
-        self.trouble.lock().clone()
+        self.troubles.credentials.noted()
+    }
+
+    /// The certificate for which the last request could not be sent.
+    pub(crate) fn unaccepted(&self) -> Option<Unaccepted> {
+        self.troubles.certificate.noted()
     }
 
     /// The client that object_store sends the requests for objects by.
@@ -144,26 +151,53 @@ impl Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
-        let (trouble, max_object_bytes) = (self.trouble.clone(), self.max_object_bytes);
-        let client = HttpClient::new(Wire { inner, trouble, max_object_bytes });
+        let inner = ReqwestConnector::default().connect(&self.roots.trusted_by(options))?;
+        let (troubles, max_object_bytes) = (self.troubles.clone(), self.max_object_bytes);
+        let client = HttpClient::new(Wire { inner, troubles, max_object_bytes });
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Trouble(Arc<Mutex<Option<String>>>);
+/// Makes clients for what is no lease: nothing is recorded, nothing bounded.
+#[derive(Debug)]
+pub(crate) struct PlainConnector(pub(crate) Roots);
 
-impl Trouble {
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl HttpConnector for PlainConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        ReqwestConnector::default().connect(&self.0.trusted_by(options))
+    }
+}
+
+/// What went wrong the last time, if nothing has gone well since. Shared by all clients of a store.
+#[derive(Clone, Debug, Default)]
+struct Troubles {
+    credentials: Trouble<String>,
+    certificate: Trouble<Unaccepted>,
+}
+
+#[derive(Clone, Debug)]
+struct Trouble<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Default for Trouble<T> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+}
+
+impl<T: Clone> Trouble<T> {
+    fn note(&self, trouble: Option<T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    fn noted(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 struct Wire {
     inner: HttpClient,
-    trouble: Trouble,
+    troubles: Troubles,
     max_object_bytes: usize,
 }
 
@@ -200,6 +234,7 @@ impl Wire {
         let uri = request.uri().clone();
         match self.inner.execute(request).await {
             Ok(response) => {
+                self.troubles.certificate.note(None);
                 let redirected = redirected_to(&response).is_some_and(|last| *last != uri);
                 // Only objects may be larger: what a server says of an error is cut as ever.
                 let limit = match response.status().is_success() {
@@ -212,6 +247,7 @@ impl Wire {
             }
             Err(error) => {
                 let text = innermost(&error);
+                self.troubles.certificate.note(Unaccepted::of(&text));
                 recorder.note(match error.kind() {
                     HttpErrorKind::Connect => Shown::NotSent(text),
                     _ => Shown::Lost(text),
@@ -246,7 +282,7 @@ impl Wire {
             }
             Ok(Ok((_, response))) => (None, Ok(response)),
         };
-        *self.trouble.lock() = trouble;
+        self.troubles.credentials.note(trouble);
         result
     }
 }

@@ -1,5 +1,5 @@
 //! The suite and the probe on real servers, where the environment names them; `tests/servers.sh`
-//! starts most of them. Each that is not named is reported as *ignored*.
+//! starts most of them. Each that is not named is reported as *ignored*. (`s3s-fs` is always there.)
 //!
 //! | variable | server |
 //! | --- | --- |
@@ -18,6 +18,8 @@ mod bucket;
 mod fenced;
 #[path = "fenced/proxy.rs"]
 mod proxy;
+#[path = "real_servers/s3s_fs.rs"]
+mod s3s_fs;
 #[path = "fenced/schedule.rs"]
 mod schedule;
 
@@ -35,7 +37,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     Taken(Dialect, Capabilities),
-    Refused(ProbeStep),
+    Refused(&'static [ProbeStep]),
 }
 
 const TAKEN: Verdict = Verdict::Taken(Dialect::Quoted, Capabilities::ALL);
@@ -46,10 +48,13 @@ const SERVERS: [(&str, Verdict); 7] = [
     ("CEPH", Verdict::Taken(Dialect::Bare, Capabilities::ALL)),
     ("MINISTACK", TAKEN),
     ("MOTO", TAKEN),
-    ("RCLONE", Verdict::Refused(ProbeStep::CreateExisting)),
-    ("S3RVER", Verdict::Refused(ProbeStep::CreateExisting)),
-    ("LOCALBUCKET", Verdict::Refused(ProbeStep::ReplaceStale)),
+    ("RCLONE", Verdict::Refused(&[ProbeStep::CreateExisting])),
+    ("S3RVER", Verdict::Refused(&[ProbeStep::CreateExisting])),
+    ("LOCALBUCKET", Verdict::Refused(&[ProbeStep::ReplaceStale])),
 ];
+
+/// One request after the other it does everything right.
+const NOT_ATOMIC: Verdict = Verdict::Refused(&[ProbeStep::RaceReplaces, ProbeStep::RaceCreates]);
 
 fn main() {
     let mut trials = Vec::new();
@@ -81,6 +86,8 @@ fn main() {
             trials.push(trial.with_ignored_flag(is_unset));
         }
     }
+    let not_atomic = || run(async { probe(s3s_fs::start()?, NOT_ATOMIC).await });
+    trials.push(Trial::test("s3sfs::probe", not_atomic));
     #[cfg(feature = "azure")]
     trials.extend(azurite::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -100,8 +107,8 @@ async fn probe(server: Server, verdict: Verdict) -> Result<(), Failed> {
     println!("{}: {}", server.name, told(&connected));
     match (connected, verdict) {
         (Ok(store), Verdict::Taken(dialect, _)) if store.dialect() == dialect => Ok(()),
-        (Err(OpenError::Refused { refusal, .. }), Verdict::Refused(step))
-            if refusal.step == step =>
+        (Err(OpenError::Refused { refusal, .. }), Verdict::Refused(steps))
+            if steps.contains(&refusal.step) =>
         {
             Ok(())
         }

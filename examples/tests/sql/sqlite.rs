@@ -36,7 +36,7 @@ impl Connection for Sqlite {
         epoch: i64,
         body: Option<&str>,
     ) -> Result<u64, Trouble> {
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.0.prepare(sql)?;
         let changed = match statement.parameter_count() {
             2 => statement.execute(rusqlite::params![id, epoch])?,
             _ => statement.execute(rusqlite::params![id, epoch, body])?,
@@ -45,7 +45,7 @@ impl Connection for Sqlite {
     }
 
     fn row(&mut self, id: &str) -> Result<Option<(i64, Option<String>)>, Trouble> {
-        let mut query = self.0.prepare_cached("SELECT epoch, body FROM report WHERE id = $1")?;
+        let mut query = self.0.prepare("SELECT epoch, body FROM report WHERE id = $1")?;
         let mut rows = query.query([id])?;
         match rows.next()? {
             None => Ok(None),

@@ -46,8 +46,8 @@ pub trait ProbeCleaner: Send + Sync {
 pub(super) struct ProbeKeys {
     /// For one operation after the other.
     pub(super) object: ProbeKey,
-    /// For the creators that race.
-    pub(super) race: ProbeKey,
+    /// For the creators that race: one for each race, since an object can be created once.
+    races: Vec<ProbeKey>,
     /// Stays missing, if the store is any good.
     pub(super) missing: ProbeKey,
     /// What makes the probe's contents its own.
@@ -64,12 +64,21 @@ impl ProbeKeys {
             .rsplit_once('/')
             .map_or(String::new(), |(parent, _)| format!("{parent}/"));
         let key = |suffix| ObjectKey::new(&format!("{parent}probe-{mark}{suffix}")).map(ProbeKey);
-        let (object, race, missing) = (key("")?, key("-race")?, key("-missing")?);
-        Ok(Self { object, race, missing, mark })
+        let (object, missing) = (key("")?, key("-missing")?);
+        Ok(Self { object, races: Vec::new(), missing, mark })
     }
 
+    /// A key that no creator has raced for yet.
+    pub(super) fn race(&mut self) -> Result<ProbeKey, ProbeError> {
+        let key = format!("{}-race{}", self.object, self.races.len() + 1);
+        let key = ProbeKey(ObjectKey::new(&key)?);
+        self.races.push(key.clone());
+        Ok(key)
+    }
+
+    /// Those under which there may be an object.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ProbeKey> {
-        [&self.object, &self.race, &self.missing].into_iter()
+        [&self.object, &self.missing].into_iter().chain(&self.races)
     }
 }
 
@@ -81,7 +90,9 @@ mod tests {
     fn probe_keys_lie_beside_the_lease_and_are_never_its_key() {
         for (lease, parent) in [("orders/lease.json", "orders/"), ("a/b/c", "a/b/"), ("x", "")] {
             let lease = ObjectKey::new(lease).unwrap();
-            let keys = ProbeKeys::beside(&lease).unwrap();
+            let mut keys = ProbeKeys::beside(&lease).unwrap();
+            assert_ne!(keys.race().unwrap(), keys.race().unwrap());
+            assert_eq!(keys.iter().count(), 4);
             for key in keys.iter() {
                 let rest = key.as_object_key().as_str().strip_prefix(parent).unwrap();
                 assert!(rest.starts_with("probe-") && !rest.contains('/'), "{key}");

@@ -7,8 +7,9 @@
 //!
 //! # What it leaves behind
 //!
-//! A probe writes at most two objects of a few dozen bytes (three on a store that it refuses),
-//! `probe-<32 random digits>` and `…-race`, beside the lease. A [`LeaseStore`] cannot delete, by
+//! A probe writes two objects of a few dozen bytes, `probe-<32 random digits>` and `…-race1`, beside
+//! the lease; one more on a store that it refuses, and one more for each race of creators that it has
+//! to repeat. A [`LeaseStore`] cannot delete, by
 //! design. A fixed object instead of random ones would not do: "create what is missing" can be
 //! tried once on it, and instances that probe at the same time would disturb each other. So:
 //!
@@ -25,30 +26,30 @@
 
 mod error;
 mod keys;
+mod races;
 
 pub use error::{ProbeError, ProbeStep, Refusal};
 pub use keys::{ProbeCleaner, ProbeKey};
 
 use crate::{
     key::ObjectKey,
-    race::{RACERS, Race, race_creates, race_replaces},
-    store::{Cause, LeaseStore, Read, StoreError, StoreErrorKind, Version},
+    store::{LeaseStore, Read, StoreError, StoreErrorKind, Version},
 };
 use bytes::Bytes;
 use keys::ProbeKeys;
-
-/// Fewer racers than this with a certain answer are no race: most of them may never have arrived.
-/// Not more, since there are servers that answer 500 to losers.
-const FEWEST_CERTAIN: usize = RACERS / 4;
 
 /// What a store showed of itself while it was probed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ProbeReport {
-    /// Losers of a race that were told [`StoreError::Contended`].
+    /// Racers that were told [`StoreError::Contended`].
     pub contended: usize,
-    /// Losers of a race that were told [`StoreError::InDoubt`], as by servers that answer 500 there.
+    /// Racers that were told [`StoreError::InDoubt`], as losers are by servers that answer 500 there.
+    /// A read told what became of them.
     pub in_doubt: usize,
+    /// How many races were run: 3, and those that were repeated because too few racers knew how they
+    /// had fared.
+    pub races: usize,
     /// Whether a read of an unchanged object was answered without its content.
     pub not_modified: bool,
     /// How many requests the probe took.
@@ -81,7 +82,7 @@ pub struct ProbeReport {
 ///
 /// May be dropped at any time. Its objects stay then.
 pub async fn probe(store: &dyn LeaseStore, lease: &ObjectKey) -> Result<ProbeReport, ProbeError> {
-    Probe::new(store, &ProbeKeys::beside(lease)?).run().await
+    Probe::new(store, &mut ProbeKeys::beside(lease)?).run().await
 }
 
 /// The same, and removes the probe's objects, whatever the verdict.
@@ -99,8 +100,8 @@ pub async fn probe_and_clean<S: LeaseStore + ProbeCleaner>(
     store: &S,
     lease: &ObjectKey,
 ) -> Result<ProbeReport, ProbeError> {
-    let keys = ProbeKeys::beside(lease)?;
-    let verdict = Probe::new(store, &keys).run().await;
+    let mut keys = ProbeKeys::beside(lease)?;
+    let verdict = Probe::new(store, &mut keys).run().await;
     for key in keys.iter() {
         if let Err(error) = store.remove_probe_object(key).await {
             tracing::warn!(%key, %error, "a probe object was not removed; delete it by hand");
@@ -111,12 +112,12 @@ pub async fn probe_and_clean<S: LeaseStore + ProbeCleaner>(
 
 struct Probe<'a> {
     store: &'a dyn LeaseStore,
-    keys: &'a ProbeKeys,
+    keys: &'a mut ProbeKeys,
     report: ProbeReport,
 }
 
 impl<'a> Probe<'a> {
-    fn new(store: &'a dyn LeaseStore, keys: &'a ProbeKeys) -> Self {
+    fn new(store: &'a dyn LeaseStore, keys: &'a mut ProbeKeys) -> Self {
         Self { store, keys, report: ProbeReport::default() }
     }
 
@@ -128,14 +129,20 @@ impl<'a> Probe<'a> {
         self.read_unless(&created, &replaced).await?;
         self.replace_missing(&replaced).await?;
         // The first race also opens the connections, so that the later ones start as one.
-        self.race_replaces(&self.keys.object, &replaced).await?;
-        let raced = self.race_creates().await?;
-        self.race_replaces(&self.keys.race, &raced).await?;
+        let object = self.keys.object.clone();
+        self.race_replaces(&object, replaced).await?;
+        let (created, raced) = self.race_creates().await?;
+        self.race_replaces(&created, raced).await?;
         Ok(self.report)
     }
 
+    /// The object for one operation after the other.
+    fn object(&self) -> ObjectKey {
+        self.keys.object.as_object_key().clone()
+    }
+
     async fn create_missing(&mut self) -> Result<Version, ProbeError> {
-        let (step, key) = (ProbeStep::CreateMissing, self.keys.object.as_object_key());
+        let (step, key) = (ProbeStep::CreateMissing, &self.object());
         let content = self.content("created");
         self.report.requests += 1;
         let version = self.store.create_if_absent(key, content.clone()).await;
@@ -145,7 +152,7 @@ impl<'a> Probe<'a> {
     }
 
     async fn create_existing(&mut self, current: &Version) -> Result<(), ProbeError> {
-        let (step, key) = (ProbeStep::CreateExisting, self.keys.object.as_object_key());
+        let (step, key) = (ProbeStep::CreateExisting, &self.object());
         self.report.requests += 1;
         let write = self.store.create_if_absent(key, self.content("created again")).await;
         expect_precondition(step, write)?;
@@ -153,7 +160,7 @@ impl<'a> Probe<'a> {
     }
 
     async fn replace_current(&mut self, current: &Version) -> Result<Version, ProbeError> {
-        let (step, key) = (ProbeStep::ReplaceCurrent, self.keys.object.as_object_key());
+        let (step, key) = (ProbeStep::ReplaceCurrent, &self.object());
         let content = self.content("replaced");
         self.report.requests += 1;
         let version = self.store.replace_if_match(key, content.clone(), current).await;
@@ -171,7 +178,7 @@ impl<'a> Probe<'a> {
         stale: &Version,
         current: &Version,
     ) -> Result<(), ProbeError> {
-        let (step, key) = (ProbeStep::ReplaceStale, self.keys.object.as_object_key());
+        let (step, key) = (ProbeStep::ReplaceStale, &self.object());
         self.report.requests += 1;
         let write = self.store.replace_if_match(key, self.content("stale"), stale).await;
         expect_precondition(step, write)?;
@@ -179,7 +186,7 @@ impl<'a> Probe<'a> {
     }
 
     async fn read_unless(&mut self, stale: &Version, current: &Version) -> Result<(), ProbeError> {
-        let (step, key) = (ProbeStep::ReadUnlessStale, self.keys.object.as_object_key());
+        let (step, key) = (ProbeStep::ReadUnlessStale, &self.object());
         let content = self.content("replaced");
         for known in [stale, current] {
             self.report.requests += 1;
@@ -193,7 +200,7 @@ impl<'a> Probe<'a> {
     }
 
     async fn replace_missing(&mut self, version: &Version) -> Result<(), ProbeError> {
-        let (step, key) = (ProbeStep::ReplaceMissing, self.keys.missing.as_object_key());
+        let (step, key) = (ProbeStep::ReplaceMissing, &self.keys.missing.as_object_key().clone());
         self.report.requests += 2;
         let write = self.store.replace_if_match(key, self.content("missing"), version).await;
         expect_precondition(step, write)?;
@@ -201,63 +208,6 @@ impl<'a> Probe<'a> {
             Ok(Read::Missing) => Ok(()),
             Ok(_) => Err(refused(step, "it was refused, but the object is there now")),
             Err(error) => Err(failed(step, error)),
-        }
-    }
-
-    async fn race_replaces(
-        &mut self,
-        key: &ProbeKey,
-        version: &Version,
-    ) -> Result<Version, ProbeError> {
-        let (entries, key) = (self.entries("replacing"), key.as_object_key());
-        let race = race_replaces(self.store, key, version, &entries).await;
-        self.one_won(ProbeStep::RaceReplaces, key, &entries, race).await
-    }
-
-    async fn race_creates(&mut self) -> Result<Version, ProbeError> {
-        let (entries, key) = (self.entries("creating"), self.keys.race.as_object_key());
-        let race = race_creates(self.store, key, &entries).await;
-        self.one_won(ProbeStep::RaceCreates, key, &entries, race).await
-    }
-
-    /// Exactly one of the racers won, and its content is there.
-    async fn one_won(
-        &mut self,
-        step: ProbeStep,
-        key: &ObjectKey,
-        entries: &[Bytes],
-        race: Race,
-    ) -> Result<Version, ProbeError> {
-        self.report.requests += entries.len();
-        self.report.contended += race.contended;
-        self.report.in_doubt += race.in_doubt.len();
-        let won = race.won.len();
-        if won > 1 {
-            return Err(refused(
-                step,
-                format!("{won} of {RACERS} writers won, expected exactly one"),
-            ));
-        }
-        let certain = race.certain();
-        if let Some(stray) = race.stray {
-            return Err(failed(step, stray));
-        }
-        match (race.won.into_iter().next(), race.in_doubt.into_iter().next()) {
-            (None, Some((_, doubt))) => Err(inconclusive(step, doubt)),
-            (None, None) if race.contended > 0 => {
-                let found = format!("creating or replacing {key}: nobody won, each met another");
-                Err(inconclusive(step, StoreError::Contended(Cause::new(found))))
-            }
-            (None, None) => {
-                Err(refused(step, format!("none of {RACERS} writers won, but all lost")))
-            }
-            (Some(_), Some((_, doubt))) if certain < FEWEST_CERTAIN => {
-                Err(inconclusive(step, doubt))
-            }
-            (Some((winner, version)), _) => {
-                self.shows(step, key, &entries[winner], &version).await?;
-                Ok(version)
-            }
         }
     }
 
@@ -280,10 +230,6 @@ impl<'a> Probe<'a> {
     /// within moments, so that versions made of length and time of writing are found out.
     fn content(&self, what: &str) -> Bytes {
         Bytes::from(format!("{{\"probe\":\"{}\",\"write\":\"{what:<16}\"}}", self.keys.mark))
-    }
-
-    fn entries(&self, what: &str) -> Vec<Bytes> {
-        (0..RACERS).map(|racer| self.content(&format!("{what} {racer}"))).collect()
     }
 }
 

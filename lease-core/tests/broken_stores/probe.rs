@@ -4,7 +4,7 @@ use crate::store::{Broken, Flaw};
 use lease_core::{
     LeaseStore, ObjectKey, StoreError, StoreErrorKind,
     probe::{ProbeError, ProbeStep, Refusal, probe, probe_and_clean},
-    testing::{AgePrecision, Fault, FaultStore, ManualClock, MemoryStore, Op, Outcome},
+    testing::{AgePrecision, Fault, FaultStore, Hold, Late, ManualClock, MemoryStore, Op, Outcome},
 };
 use std::collections::HashSet;
 
@@ -125,7 +125,7 @@ async fn case_05_three_winners_are_refused_and_counted() {
 #[tokio::test]
 async fn case_05_the_racers_are_all_in_flight_at_once() {
     let store = FaultStore::new(MemoryStore::new());
-    let (faults, hold) = (store.faults(), lease_core::testing::Hold::new());
+    let (faults, hold) = (store.faults(), Hold::new());
     faults.always(Op::Create, Fault::Hold(hold.clone()));
     faults.always(Op::Replace, Fault::Hold(hold.clone()));
     // Those that come one after the other.
@@ -193,38 +193,97 @@ fn answer(n: usize, kind: StoreErrorKind) -> impl Iterator<Item = Fault> {
 async fn losers_that_are_told_500_or_409_are_losers() {
     let doubts = answer(12, StoreErrorKind::InDoubt);
     let store = racing([Fault::Pass].into_iter().chain(doubts));
-    assert_eq!(probe(&store, &lease()).await.unwrap().in_doubt, 12);
+    let report = probe(&store, &lease()).await.unwrap();
+    assert_eq!((report.in_doubt, report.races), (12, 3));
 
     let conflicts = answer(15, StoreErrorKind::Contended);
     let store = racing([Fault::Pass].into_iter().chain(conflicts));
     assert_eq!(probe(&store, &lease()).await.unwrap().contended, 15);
 }
 
-#[tokio::test]
-async fn a_race_without_a_known_winner_or_without_racers_proves_nothing() {
+/// Races that prove nothing, each with what its racers are told in the end.
+fn void_races() -> [(Vec<Fault>, StoreErrorKind); 4] {
     let (in_doubt, contended) = (StoreErrorKind::InDoubt, StoreErrorKind::Contended);
-    let races: [(Vec<Fault>, _); 4] = [
+    let nobody = |kind| (0..16).map(move |_| Fault::Fail(kind));
+    [
         // The winner's reply was lost.
-        (answer(1, in_doubt).collect(), in_doubt),
+        (answer(1, in_doubt).chain((0..15).map(|_| Fault::Pass)).collect(), in_doubt),
         // Hardly anybody arrived.
-        ([Fault::Pass].into_iter().chain(answer(13, in_doubt)).collect(), in_doubt),
+        ([Fault::Pass].into_iter().chain(answer(15, in_doubt)).collect(), in_doubt),
+        // Nobody did.
+        (nobody(in_doubt).collect(), in_doubt),
         // Everybody met somebody.
-        (answer(16, contended).collect(), contended),
-        // The store went away.
-        (
-            [Fault::Pass, Fault::Fail(StoreErrorKind::Unavailable)].into(),
-            StoreErrorKind::Unavailable,
-        ),
-    ];
-    for (answers, kind) in races {
+        (nobody(contended).collect(), contended),
+    ]
+}
+
+#[tokio::test]
+async fn a_race_without_a_known_winner_or_without_racers_is_run_again_and_alone() {
+    for (answers, _) in void_races() {
         let what = format!("{answers:?}");
-        match probe(&racing(answers), &lease()).await {
+        let store = racing(answers);
+        let report = probe(&store, &lease()).await.unwrap();
+        assert_eq!(report.races, 4, "{what}");
+        assert!(report.requests <= 63 + 17, "{what}: {report:?}");
+        assert_eq!(store.faults().calls().len(), report.requests, "{what}");
+    }
+    // Creators race for another object then.
+    let store = FaultStore::new(MemoryStore::new());
+    (0..2).for_each(|_| store.faults().next(Op::Create, Fault::Pass));
+    answer(16, StoreErrorKind::InDoubt).for_each(|fault| store.faults().next(Op::Create, fault));
+    let report = probe_and_clean(&store, &lease()).await.unwrap();
+    assert_eq!((report.races, report.in_doubt), (4, 16));
+    assert_eq!(store.inner().keys(), [], "all of them are removed");
+}
+
+#[tokio::test]
+async fn races_that_never_prove_anything_prove_nothing() {
+    for (answers, kind) in void_races() {
+        let what = format!("{answers:?}");
+        let store = racing((0..12).flat_map(|_| answers.clone()));
+        match probe(&store, &lease()).await {
             Err(ProbeError::Inconclusive { step: ProbeStep::RaceReplaces, source }) => {
                 assert_eq!(source.kind(), kind, "{what}");
             }
             other => panic!("{what}: {other:?}"),
         }
     }
+    // Nor is a race run again from which the store went away.
+    let gone = Fault::Fail(StoreErrorKind::Unavailable);
+    match probe(&racing([Fault::Pass, gone]), &lease()).await {
+        Err(ProbeError::Inconclusive { step: ProbeStep::RaceReplaces, source }) => {
+            assert_eq!(source.kind(), StoreErrorKind::Unavailable);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_loser_that_has_won_is_refused() {
+    for kind in [StoreErrorKind::Precondition, StoreErrorKind::Contended] {
+        let doubt = Fault::Fail(StoreErrorKind::InDoubt);
+        let store = racing(answer(1, kind).chain((0..15).map(|_| doubt.clone())));
+        let refusal = refusal(&store).await;
+        assert!(refusal.found.contains("told that it had lost had won"), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_writer_of_an_earlier_race_may_land_in_a_later_one() {
+    let (late, hold) = (Late::new(), Hold::new());
+    let on_their_way = (0..16).map(|_| Fault::LandLater(late.clone()));
+    let behind_them = (0..16).map(|_| Fault::Hold(hold.clone()));
+    let store = racing(on_their_way.chain(behind_them));
+    let probing = tokio::spawn({
+        let store = store.clone();
+        async move { probe(&store, &lease()).await }
+    });
+    store.faults().wait_for_calls_of(Op::Replace, 3 + 16 + 16).await;
+    late.land().await;
+    hold.release();
+    // Nobody had won the first race yet, and all racers of the second lost to one of the first.
+    let report = probing.await.unwrap().unwrap();
+    assert_eq!((report.races, report.in_doubt), (5, 16));
 }
 
 #[tokio::test]

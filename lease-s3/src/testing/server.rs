@@ -99,6 +99,19 @@ impl TestServer {
         format!("http://{}", self.address)
     }
 
+    /// The URL of a store on the server under `prefix`. Its keys come from the environment, where
+    /// [`env`](Self::env) has to be set.
+    #[must_use]
+    pub fn url(&self, prefix: &str) -> String {
+        format!("s3://{BUCKET}/{prefix}?endpoint={}", self.endpoint())
+    }
+
+    /// The environment in which a program finds the keys of the server.
+    #[must_use]
+    pub fn env(&self) -> [(&'static str, &'static str); 2] {
+        [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)]
+    }
+
     /// A builder with the server's endpoint, bucket and credentials.
     #[must_use]
     pub fn builder(&self) -> AmazonS3Builder {

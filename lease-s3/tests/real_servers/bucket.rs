@@ -29,13 +29,20 @@ impl Server {
         let (_, endpoint) = rest.split_once("endpoint=")?;
         let endpoint = endpoint.split('&').next()?.to_owned();
         let key = |what: &str, aws: &str| value(what).or_else(|| std::env::var(aws).ok());
-        Some(Self {
-            name: if name.is_empty() { "MINIO".to_owned() } else { name.to_owned() },
+        let access_key = key("ACCESS_KEY", "AWS_ACCESS_KEY_ID")?;
+        let secret_key = key("SECRET_KEY", "AWS_SECRET_ACCESS_KEY")?;
+        let name = if name.is_empty() { "MINIO" } else { name };
+        Some(Self::new(name, bucket, &endpoint, (&access_key, &secret_key)))
+    }
+
+    pub(crate) fn new(name: &str, bucket: &str, endpoint: &str, keys: (&str, &str)) -> Self {
+        Self {
+            name: name.to_owned(),
             bucket: bucket.to_owned(),
-            endpoint,
-            access_key: key("ACCESS_KEY", "AWS_ACCESS_KEY_ID")?,
-            secret_key: key("SECRET_KEY", "AWS_SECRET_ACCESS_KEY")?,
-        })
+            endpoint: endpoint.to_owned(),
+            access_key: keys.0.to_owned(),
+            secret_key: keys.1.to_owned(),
+        }
     }
 
     pub(crate) fn options(&self) -> S3Options {

@@ -12,6 +12,14 @@ use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 const SECRET: &str = "a-secret-that-nobody-may-see";
 
 pub(crate) fn trials() -> Vec<Trial> {
+    #[cfg(feature = "azure")]
+    let azure = trials![an_azure_builder_is_looked_at_as_an_s3_one_is];
+    #[cfg(not(feature = "azure"))]
+    let azure = [];
+    of_s3().into_iter().chain(azure).collect()
+}
+
+fn of_s3() -> Vec<Trial> {
     trials![
         a_wrong_bucket_is_named,
         a_wrong_access_key_is_told,
@@ -167,6 +175,32 @@ async fn half_credentials_are_told() {
     let error = S3Store::from_builder(half, "p").unwrap_err();
     assert_eq!(error, UrlError::HalfCredentials);
     assert_eq!(S3Store::from_builder(AmazonS3Builder::new(), "p").unwrap_err(), UrlError::Bucket);
+}
+
+#[cfg(feature = "azure")]
+async fn an_azure_builder_is_looked_at_as_an_s3_one_is() {
+    use lease_s3::MicrosoftAzureBuilder;
+    let account = || {
+        MicrosoftAzureBuilder::new()
+            .with_account("account")
+            .with_access_key("c2VjcmV0")
+            .with_endpoint(format!("http://{SECRET}@127.0.0.1:1/account"))
+    };
+    let error = S3Store::from_azure_builder(account(), "p").unwrap_err();
+    assert_eq!(error, UrlError::Bucket);
+    let error = S3Store::from_azure_builder(account().with_container_name("ha"), "p").unwrap_err();
+    assert!(matches!(error, UrlError::Value { name: "endpoint", .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains(SECRET));
+
+    let endpoint = format!("http://{}", free_port().await);
+    let builder = account().with_container_name("ha").with_endpoint(endpoint.clone());
+    let error = S3Store::from_azure_builder(builder.clone(), "a//b").unwrap_err();
+    assert_eq!(error, UrlError::Prefix);
+    // Plain HTTP, since the endpoint says so, whatever the builder was told.
+    let options = S3Store::from_azure_builder(builder.with_allow_http(false), "p").unwrap();
+    assert_eq!(options.to_string(), format!("az://ha/p at {endpoint}"));
+    let text = unavailable(options).await;
+    assert!(text.contains("no connection") && !text.contains("c2VjcmV0"), "{text}");
 }
 
 async fn prefixes_and_urls_are_refused_not_rewritten() {

@@ -2,7 +2,7 @@
 
 use crate::{
     key,
-    lease::{T, builder},
+    rig::{R, Stepped, renewed},
     trials,
 };
 use lease_core::{
@@ -16,13 +16,17 @@ use lease_s3::{
 };
 use libtest_mimic::Trial;
 use object_store::aws::AmazonS3ConfigKey;
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    sync::watch,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -38,7 +42,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 struct Source {
     token_file: tempfile::NamedTempFile,
     url: String,
-    fetches: Arc<AtomicUsize>,
+    /// How often it was asked.
+    fetches: watch::Receiver<usize>,
     hangs: Arc<AtomicBool>,
 }
 
@@ -47,13 +52,14 @@ impl Source {
     async fn start(status: &'static str, good_for: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/credentials", listener.local_addr().unwrap());
-        let (fetches, hangs) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
-        let (count, hang) = (Arc::clone(&fetches), Arc::clone(&hangs));
+        let ((count, fetches), hangs) = (watch::channel(0), Arc::<AtomicBool>::default());
+        let hang = Arc::clone(&hangs);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = [0; 4096];
                 let _read = stream.read(&mut request).await;
-                let fetch = count.fetch_add(1, SeqCst) + 1;
+                let fetch = *count.borrow() + 1;
+                count.send_replace(fetch);
                 if hang.load(SeqCst) {
                     // Kept open, and never answered.
                     std::mem::forget(stream);
@@ -107,13 +113,13 @@ async fn case_10_expired_credentials_are_fetched_again() {
     });
     store.create_if_absent(&key(), "one".into()).await.unwrap();
     store.read_versioned(&key(), None).await.unwrap();
-    let fetches = source.fetches.load(SeqCst);
+    let fetches = *source.fetches.borrow();
     // They should be good for an hour, and the store says that they are not.
     server.next(Method::GET, Fault::Answer(403, "ExpiredToken"));
     let error = store.read_versioned(&key(), None).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     store.read_versioned(&key(), None).await.unwrap();
-    assert_eq!(source.fetches.load(SeqCst), fetches + 1);
+    assert_eq!(*source.fetches.borrow(), fetches + 1);
     let tokens = tokens.lock().unwrap().clone();
     assert_eq!(tokens[0], tokens[1], "good ones are kept");
     assert_ne!(tokens.last(), tokens.first(), "{tokens:?}");
@@ -124,18 +130,28 @@ async fn case_10_a_source_that_hangs_costs_the_tenure_at_its_deadline_not_later(
     // So short that they are fetched anew for every request but those of the next 100 ms.
     let source = Source::start("200 OK", 60).await;
     let store = source.options(&server).connect().await.unwrap();
-    let lease = builder(store).start().await.unwrap();
-    let tenure = lease.acquire().await.unwrap();
-    let clock = SystemClock::new();
+    let mut lease = Stepped::start(store).await;
+    let fence = lease.tenure.fence();
     source.hangs.store(true, SeqCst);
-    let hung = clock.monotonic();
-    let reason = tenure.ended().await;
-    let ended = clock.monotonic();
-    assert_eq!(reason, EndReason::Expired);
-    // The last renewal before it hung was sent no later than the hang began, and is good for T − M.
-    let took = hung.until(ended);
-    assert!(took < T, "it ended {took:?} after the source hung");
-    assert!(!tenure.fence().is_open());
+    let (clock, mut fetches) = (SystemClock::new(), source.fetches.clone());
+    let asked = *fetches.borrow();
+    loop {
+        // Those that were fetched last may do for a renewal or two.
+        lease.clock.advance(R);
+        tokio::select! {
+            _ = renewed(&mut lease.events) => {}
+            hung = fetches.wait_for(|fetches| *fetches > asked) => break drop(hung),
+        }
+    }
+    let (began, deadline) = (clock.monotonic(), lease.deadline());
+    lease.clock.advance_to(deadline - Duration::from_nanos(1));
+    assert!(fence.check().is_ok());
+    lease.clock.advance(Duration::from_nanos(1));
+    assert!(fence.check().is_err(), "at the deadline itself it is shut");
+    assert_eq!(lease.tenure.ended().await, EndReason::Expired);
+    // The source is silent for 10 s before it is given up, and nobody waited for it.
+    let took = began.until(clock.monotonic());
+    assert!(took < Duration::from_secs(8), "the end was told after {took:?}");
 }
 
 async fn a_source_that_refuses_is_told_and_never_quoted() {

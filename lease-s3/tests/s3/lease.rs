@@ -1,16 +1,15 @@
 //! A lease on the server: what goes over the wire, and what a lost reply, a 409, a 404 do to it.
 
-use crate::trials;
-use bytes::Bytes;
+use crate::{
+    rig::{failed, next, record_of_another, renewed},
+    trials,
+};
 use lease_core::{
     LeaseManager, Tenure, Timing,
-    fencing::{Clock as _, Epoch, MonotonicTime, SystemClock},
-    key::InstanceId,
     machine::{Attempted, EndReason, EpochOrigin, Event, LeaseSeen},
-    record::{Label, LeaseRecord, Nonce, Ttl},
-    runner::{AcquireError, Delivery, EventStream, LeaseBuilder},
+    record::LeaseRecord,
+    runner::{AcquireError, EventStream, LeaseBuilder},
     store::StoreErrorKind,
-    testing::{FaultStore, Op},
 };
 use lease_s3::{
     S3Store,
@@ -24,14 +23,10 @@ use std::{
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
-        one_put_per_renewal_and_one_get_per_poll,
-        an_unchanged_lease_is_polled_without_its_content,
-        a_dedicated_thread_renews_while_the_service_blocks,
         case_01_a_conflict_is_no_lost_race,
         case_01_a_conflict_with_another_holder_is_one,
         case_02_a_lease_that_is_gone_is_lost_at_once,
         case_04_without_conditional_writes_there_is_one_write_and_no_lease,
-        case_08_a_renewal_whose_reply_was_cut_keeps_the_deadline_of_its_sending,
         case_08_a_lost_reply_and_another_holder_is_lost,
         case_10_refused_signatures_are_signed_anew,
         case_12_a_release_is_a_conditional_write_that_keeps_the_epoch,
@@ -41,8 +36,6 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 pub(crate) const T: Duration = Duration::from_millis(2_000);
 pub(crate) const R: Duration = Duration::from_millis(200);
-/// T − M.
-const WINDOW: Duration = Duration::from_millis(1_600);
 const LEASE: &str = "p/orders/lease.json";
 
 pub(crate) fn builder(store: impl lease_core::LeaseStore) -> LeaseBuilder {
@@ -66,130 +59,8 @@ async fn held() -> (TestServer, LeaseManager, Tenure, EventStream) {
     (server, lease, tenure, events)
 }
 
-/// Waits for an event that `choose` wants.
-async fn next<T>(events: &mut EventStream, choose: impl Fn(Event) -> Option<T>) -> T {
-    loop {
-        if let Delivery::Event(event) = events.next().await.unwrap()
-            && let Some(chosen) = choose(event)
-        {
-            return chosen;
-        }
-    }
-}
-
-async fn renewed(events: &mut EventStream) -> MonotonicTime {
-    let deadline = |event| match event {
-        Event::Renewed { deadline, .. } => Some(deadline),
-        Event::Ended { reason, .. } => panic!("{reason}"),
-        _ => None,
-    };
-    next(events, deadline).await
-}
-
-async fn failed(events: &mut EventStream) -> (Attempted, StoreErrorKind) {
-    let failure = |event| match event {
-        Event::StoreFailed { attempted, error } => Some((attempted, error)),
-        _ => None,
-    };
-    next(events, failure).await
-}
-
-/// A record of another holder.
-fn record_of_another(epoch: u64) -> Bytes {
-    LeaseRecord {
-        cluster: "orders".parse().unwrap(),
-        holder: Some(InstanceId::random().unwrap()),
-        holder_name: Label::new("another").unwrap(),
-        epoch: Epoch::new(epoch).unwrap(),
-        seq: 1,
-        nonce: Some(Nonce::random().unwrap()),
-        renewed_at: Label::default(),
-        ttl: Ttl::new(T).unwrap(),
-        key_id: None,
-        last_snapshot: None,
-        mac: None,
-    }
-    .encode()
-}
-
 fn record(server: &TestServer) -> LeaseRecord {
     LeaseRecord::decode(&server.content(LEASE).unwrap()).unwrap()
-}
-
-async fn one_put_per_renewal_and_one_get_per_poll() {
-    let (server, store) = server().await;
-    let timing = Timing::short(Duration::from_millis(2_000), Duration::from_millis(100)).unwrap();
-    let (holder, standby) = (FaultStore::new(store.clone()), FaultStore::new(store));
-    let lease = builder(holder.clone()).timing(timing).start().await.unwrap();
-    let mut events = lease.events();
-    let _tenure = lease.acquire().await.unwrap();
-    let other = builder(standby.clone()).timing(timing).start().await.unwrap();
-    renewed(&mut events).await;
-    // What happened before is not counted.
-    let mut events = lease.events();
-
-    let ops = || (holder.faults().count(Op::Replace), standby.faults().count(Op::Read));
-    let ((puts, gets), _) = (ops(), server.take_requests());
-    let reads_of_the_holder = holder.faults().count(Op::Read);
-    for _ in 0..100 {
-        renewed(&mut events).await;
-    }
-    let (requests, (puts_after, gets_after)) = (server.take_requests(), ops());
-    println!("100 renewals: {requests:?}");
-    // One may be on its way at either end. A renewal that is not answered within its budget is sent
-    // again by the machine, as on a host that is overloaded: that is a request of its own.
-    assert!(requests.put >= 99, "{requests:?}");
-    assert!(requests.put.abs_diff(puts_after - puts) <= 1, "{requests:?}");
-    assert!(requests.get.abs_diff(gets_after - gets) <= 1, "{requests:?}");
-    assert!(requests.get >= 50, "the standby polls: {requests:?}");
-    assert_eq!((requests.delete, requests.other), (0, 0));
-    assert_eq!(holder.faults().count(Op::Read), reads_of_the_holder, "who holds it does not read");
-    drop(other);
-}
-
-async fn an_unchanged_lease_is_polled_without_its_content() {
-    let (server, store) = server().await;
-    server.put_by_hand(LEASE, record_of_another(7));
-    let standby = FaultStore::new(store);
-    let timing = Timing::short(Duration::from_secs(600), Duration::from_millis(40)).unwrap();
-    let other = builder(standby.clone()).timing(timing).start().await.unwrap();
-    let mut events = other.events();
-    next(&mut events, |event| matches!(event, Event::LeaseSeen { .. }).then_some(())).await;
-    let _before = server.take_requests();
-    let first = standby.faults().count(Op::Read);
-    while standby.faults().count(Op::Read) < first + 20 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let requests = server.take_requests();
-    println!("20 polls of an unchanged lease: {requests:?}");
-    assert!(requests.get >= 19 && requests.get - requests.not_modified <= 1, "{requests:?}");
-    assert_eq!((requests.put, requests.delete, requests.other), (0, 0, 0));
-}
-
-async fn a_dedicated_thread_renews_while_the_service_blocks() {
-    let (server, store) = server().await;
-    let lease = builder(store).dedicated_thread().start().await.unwrap();
-    let tenure = lease.acquire().await.unwrap();
-    let fence = tenure.fence();
-    // All threads of the service's runtime, which also drove the probe's connections. The server
-    // has threads of its own.
-    let blocked: Vec<_> = (0..2)
-        .map(|_| {
-            let fence = fence.clone();
-            tokio::spawn(async move {
-                let clock = SystemClock::new();
-                let began = clock.monotonic();
-                while began.until(clock.monotonic()) < Duration::from_millis(100) {
-                    fence.check().unwrap();
-                }
-            })
-        })
-        .collect();
-    for task in blocked {
-        task.await.unwrap();
-    }
-    assert!(fence.is_open());
-    drop(server);
 }
 
 async fn case_01_a_conflict_is_no_lost_race() {
@@ -281,31 +152,6 @@ async fn case_04_without_conditional_writes_there_is_one_write_and_no_lease() {
         assert_eq!(server.take_requests().put, 1);
         assert_eq!(server.writes(), before);
     }
-}
-
-async fn case_08_a_renewal_whose_reply_was_cut_keeps_the_deadline_of_its_sending() {
-    let (server, lease, tenure, mut events) = held().await;
-    let clock = SystemClock::new();
-    let arrivals = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&arrivals);
-    server.choose(move |seen| {
-        let mut log = log.lock().unwrap();
-        (seen.method == Method::PUT).then(|| log.push(clock.monotonic()))?;
-        (log.len() == 1).then_some(Fault::ApplyThenDrop)
-    });
-    let attempt = failed(&mut events).await;
-    assert_eq!(attempt, (Attempted::Renewal, StoreErrorKind::InDoubt));
-    let deadline = renewed(&mut events).await;
-    let arrivals = arrivals.lock().unwrap().clone();
-    // The first arrived a moment after it was sent; the second was refused, and proves nothing.
-    let behind = deadline.until(arrivals[0]);
-    assert_eq!(behind, Duration::ZERO, "the deadline has not passed when it arrived");
-    let valid = arrivals[0].until(deadline);
-    assert!(valid <= WINDOW, "{valid:?} after the first arrived");
-    assert!(arrivals[0].until(arrivals[1]) >= R / 10, "{arrivals:?}");
-    assert!(tenure.fence().is_open());
-    assert!(renewed(&mut events).await > deadline);
-    drop(lease);
 }
 
 async fn case_08_a_lost_reply_and_another_holder_is_lost() {

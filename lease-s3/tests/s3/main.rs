@@ -4,28 +4,34 @@
 mod bad_input;
 mod conformance;
 mod credentials;
+mod dedicated;
 mod fenced;
 #[cfg(feature = "gcp")]
 mod gcs;
 mod lease;
 mod outcomes;
 mod probing;
+mod proxy;
 #[path = "../../../lease-core/tests/fenced/resource.rs"]
 mod resource;
+mod rig;
 #[path = "../fenced/schedule.rs"]
 mod schedule;
 mod schedules;
+mod tls;
+mod wire_count;
 
 use lease_core::{LeaseStore as _, ObjectKey, Read, StoreError, Version};
 use lease_s3::{S3Store, testing::TestServer};
 use libtest_mimic::{Arguments, Trial};
+use std::time::Duration;
 
 /// One test by its name.
 macro_rules! trials {
     ($($test:ident),* $(,)?) => {
         vec![$(libtest_mimic::Trial::test(
             concat!(module_path!(), "::", stringify!($test)).trim_start_matches("s3::"),
-            || $crate::within_limit($test()),
+            || $crate::within($crate::LIMIT, $test()),
         )),*]
     };
 }
@@ -36,11 +42,15 @@ fn main() {
         bad_input::trials(),
         conformance::trials(),
         credentials::trials(),
+        dedicated::trials(),
         fenced::trials(),
         lease::trials(),
         outcomes::trials(),
         probing::trials(),
+        proxy::trials(),
         schedules::trials(),
+        tls::trials(),
+        wire_count::trials(),
         #[cfg(feature = "gcp")]
         gcs::trials(),
     ]
@@ -60,9 +70,10 @@ fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// A test that waits for what never comes has failed, and says so.
-fn within_limit(test: impl Future<Output = ()>) -> Result<(), libtest_mimic::Failed> {
-    let limit = std::time::Duration::from_secs(300);
+fn within(limit: Duration, test: impl Future<Output = ()>) -> Result<(), libtest_mimic::Failed> {
     run(async { tokio::time::timeout(limit, test).await })
         .map_err(|_| format!("not done within {limit:?}").into())
 }
