@@ -7,13 +7,13 @@
 //!
 //! One of them runs the job; the others stand by, and one takes over when it is stopped or killed.
 //! To copy into a service: `main`, with a store and names that fit, and `run_jobs`, with the job
-//! in the place of `record`. What the job writes to must refuse tokens of the past, as that does.
+//! in the place of `Resource`. What the job writes to must refuse tokens of the past, as that does.
 
 use clap::Parser;
-use lease_core::fencing::{Clock as _, Epoch, FencingGate, SystemClock, durable};
+use lease_core::fencing::{Clock as _, Epoch, FileGate, SystemClock, durable};
 use lease_core::{LeaseManager, Tenure, Timing};
 use lease_local::LocalStore;
-use std::{path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -46,10 +46,12 @@ async fn main() -> Result<(), Error> {
         .instance_name(&name)
         .start()
         .await?;
-    let (last_run, every) = (dir.join("last-run"), every.get().into());
+    let resource =
+        Resource { gate: FileGate::open(dir.join("gate"))?, last: dir.join("last-period") };
+    let every = every.get().into();
     tokio::try_join!(
         // A standby until the lease is ours; after a tenure that was lost, a standby again.
-        lease.run_while_active(|tenure| run_jobs(tenure, &last_run, &name, every)),
+        lease.run_while_active(|tenure| run_jobs(tenure, &resource, &name, every)),
         async {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
             lease.stop().await; // a run under way ends; released, so another takes over at once
@@ -60,7 +62,7 @@ async fn main() -> Result<(), Error> {
 }
 
 /// One run in each period of the wall clock, for as long as the tenure lasts.
-async fn run_jobs(tenure: Arc<Tenure>, last_run: &Path, name: &str, every: u64) {
+async fn run_jobs(tenure: Arc<Tenure>, resource: &Resource, name: &str, every: u64) {
     let (fence, lost) = (tenure.fence(), tenure.lost());
     while !lost.is_cancelled() {
         if let Err(shut) = fence.check() {
@@ -69,7 +71,7 @@ async fn run_jobs(tenure: Arc<Tenure>, last_run: &Path, name: &str, every: u64) 
         let now = SystemClock::new().reading().wall.unix_nanos() / 1_000_000;
         let period = now / every;
         // The token goes with what the job writes. Renewals go on meanwhile, on other threads.
-        match tokio::task::block_in_place(|| record(last_run, fence.epoch(), period)) {
+        match tokio::task::block_in_place(|| resource.record(fence.epoch(), period)) {
             Ok(true) => println!("{name} ran period {period} under epoch {}", fence.epoch()),
             Ok(false) => {} // another replica did, before this one took over
             Err(error) => eprintln!("period {period} did not run: {error}"),
@@ -79,17 +81,23 @@ async fn run_jobs(tenure: Arc<Tenure>, last_run: &Path, name: &str, every: u64) 
     }
 }
 
-/// Stands for the resource. It keeps token and period of the last run, and refuses smaller ones; in
-/// a database: `UPDATE report SET … WHERE epoch <= $epoch AND period < $period`.
-fn record(path: &Path, epoch: Epoch, period: u64) -> Result<bool, Error> {
-    let _held = durable::LockFile::acquire(&path.with_extension("lock"))?;
-    if let Some(durable::Content::Whole(last)) = durable::read_bounded(path, 100)? {
-        let (highest, ran): (Epoch, u64) = serde_json::from_slice(&last)?;
-        FencingGate::with_highest(highest).admit(epoch)?;
-        if ran >= period {
+/// Stands for what the job writes to, with a gate that refuses tokens of the past; in a database:
+/// `UPDATE report SET … WHERE epoch <= $epoch AND period < $period`.
+struct Resource {
+    gate: FileGate,
+    last: PathBuf,
+}
+
+impl Resource {
+    /// Whether this period was still to run. Nobody else is admitted meanwhile.
+    fn record(&self, epoch: Epoch, period: u64) -> Result<bool, Error> {
+        let _admitted = self.gate.admit(epoch)?;
+        if let Some(durable::Content::Whole(last)) = durable::read_bounded(&self.last, 100)?
+            && serde_json::from_slice::<u64>(&last)? >= period
+        {
             return Ok(false);
         }
+        durable::replace(&self.last, &serde_json::to_vec(&period)?)?;
+        Ok(true)
     }
-    durable::replace(path, &serde_json::to_vec(&(epoch, period))?)?;
-    Ok(true)
 }

@@ -2,7 +2,7 @@
 //!
 //! A target of its own, since counting needs an allocator of its own, which costs time.
 
-use fencing::{Clock as _, Epoch, FenceControl, FencingGate, SystemClock};
+use fencing::{Clock as _, Epoch, FenceControl, FencingGate, SystemClock, TokenSource};
 use std::{hint::black_box, process::ExitCode, sync::Arc, time::Duration};
 
 const CHECKS: u64 = 1000;
@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let mut is_clean = told("box (for comparison)", allocations(|| Box::new(1_u8)), CHECKS);
     is_clean &= told("fence_check", allocations(|| black_box(&fence).check()), 0);
     is_clean &= told("gate_admit", allocations(|| gate.admit(black_box(Epoch::MIN))), 0);
+    let source = TokenSource::new();
+    is_clean &= told("source_next", allocations(|| black_box(&source).next()), 0);
     control.shut();
     is_clean &= told("fence_check, shut", allocations(|| black_box(&fence).check()), 0);
     if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,7 +1,7 @@
-//! What a check before every side effect costs, and what a gate at the resource costs.
+//! What a check before every side effect costs, what a gate at the resource costs, and a token.
 
 use criterion::{Criterion, criterion_group};
-use fencing::{Clock as _, Epoch, FenceControl, FencingGate, SystemClock};
+use fencing::{Clock as _, Epoch, FenceControl, FencingGate, SystemClock, TokenSource};
 use std::{
     hint::black_box,
     sync::{
@@ -39,7 +39,26 @@ fn gate(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, fence, gate);
+fn source(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("source");
+    let source = TokenSource::new();
+    group.bench_function("next", |bencher| bencher.iter(|| black_box(&source).next()));
+    let last = AtomicU64::new(0);
+    group.bench_function("bare fetch_add", |bencher| {
+        bencher.iter(|| last.fetch_add(black_box(1), Ordering::AcqRel));
+    });
+    #[cfg(target_os = "linux")]
+    group.bench_function("bare clock read and fetch_add", |bencher| {
+        use rustix::time::{ClockId, clock_gettime};
+        bencher.iter(|| {
+            let second = clock_gettime(ClockId::Realtime).tv_sec;
+            (second, last.fetch_add(black_box(1), Ordering::AcqRel))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, fence, gate, source);
 
 fn main() {
     benches();

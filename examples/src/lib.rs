@@ -5,6 +5,8 @@
 //! cargo run --example singleton_job -- --name a      # a job that runs once across replicas
 //! cargo run --example leader_only_http -- --name a   # routes that answer only where it is active
 //! cargo run --example sqlite_snapshot  # a database handed on by snapshots, and a rollback refused
+//! cargo run --example fenced_object   # a writer is paused, wakes up, and is refused by the object
+//! cargo run --example fenced_sql      # the same, refused by one SQL statement
 //! cargo run --example failover        # two processes share it, and one of them is killed, frozen, …
 //! cargo run --example s3_inspect -- 's3://bucket/prefix?endpoint=…' --cluster orders   # who holds it
 //! ```

@@ -1,6 +1,10 @@
 //! The examples, run as a newcomer runs them: as programs.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of a test fail as the test does")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the helpers of a test fail as the test does"
+)]
 
 mod program;
 
@@ -53,6 +57,53 @@ fn the_quickstart_is_active_within_a_second_on_every_start() {
 fn the_quickstart_fits_into_a_readme() {
     let code = include_str!("../quickstart.rs");
     assert!(code.lines().count() <= 40);
+}
+
+/// What an example prints that ends well, line by line.
+fn lines_of(name: &str) -> Vec<String> {
+    let output = example(name).output().unwrap();
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    assert!(!printed.contains("MUST NOT HAPPEN"), "{printed}");
+    printed.lines().map(str::to_owned).collect()
+}
+
+/// A holds, is paused; b takes over, shuts it out and writes; a wakes up and is refused.
+fn a_paused_writer_is_refused(example: &str, what: &str) {
+    let lines = lines_of(example);
+    let at = |beginning: &str| {
+        let found = lines.iter().position(|line| line.starts_with(beginning));
+        found.unwrap_or_else(|| panic!("no line {beginning:?}: {lines:#?}"))
+    };
+    let story = [
+        "a  holds the lease under epoch ",
+        "a  checked its fence: open. It is paused",
+        "b  took over under epoch ",
+        &format!("b  {what}, which says \"balance 100\""),
+        "b  wrote \"balance 70\"",
+        "a  wakes up",
+        "a  is refused: stale token: epoch ",
+        "a  would have known, had it looked again",
+    ];
+    let order: Vec<usize> = story.iter().map(|beginning| at(beginning)).collect();
+    assert!(order.is_sorted(), "{lines:#?}");
+    let epoch = |line: usize| {
+        lines[line].split(' ').find_map(|word| word.trim_end_matches(',').parse().ok())
+    };
+    let (old, new): (Option<u64>, Option<u64>) = (epoch(order[0]), epoch(order[2]));
+    assert!(old.is_some() && old < new, "{lines:#?}");
+    assert!(lines[order[6]].contains(&format!("{} was presented", old.unwrap())));
+    assert!(lines.last().unwrap().ends_with(" says \"balance 70\""), "{lines:#?}");
+}
+
+#[test]
+fn a_paused_writer_wakes_up_and_is_refused_by_the_object() {
+    a_paused_writer_is_refused("fenced_object", "sealed the object");
+}
+
+#[test]
+fn a_paused_writer_wakes_up_and_is_refused_by_the_row() {
+    a_paused_writer_is_refused("fenced_sql", "raised the row");
 }
 
 #[test]

@@ -47,6 +47,7 @@
 //! | choose how fast a takeover is | [`timing`]: [`Timing`] |
 //! | keep others from writing the lease | [`auth`]: [`ClusterSecret`](auth::ClusterSecret) |
 //! | know why a tenure ended, or what is waited for | [`machine`]: [`EndReason`](machine::EndReason), [`WaitReason`](machine::WaitReason) |
+//! | keep stale holders away from objects in the store | [`fenced`]: [`FencedObject`](fenced::FencedObject) |
 //! | write a driver for another store | [`store`]: [`LeaseStore`]; then [`testing::conformance`] and [`probe`] |
 //! | test your own failover | [`testing`]: stores that fail, clocks that a test moves |
 //! | drive the lease without tokio, or check a model of it | [`machine`]: [`Machine`](machine::Machine); then [`wire`] |
@@ -72,6 +73,7 @@
 #![cfg_attr(not(feature = "testing"), doc = "[`testing::conformance`]: #features")]
 
 pub mod auth;
+pub mod fenced;
 mod hex;
 pub mod history;
 pub mod json;

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::{fmt, sync::Arc, time::Duration};
 
-/// The most that is ever read of an object: 64 KiB. What is larger is [`StoreError::Corrupt`].
+/// The most that is read of an object, unless a store is opened with another limit: 64 KiB. What is
+/// larger is [`StoreError::Corrupt`]. A lease never needs more.
 pub const MAX_OBJECT_BYTES: usize = 64 * 1024;
 
 /// A store with conditional writes, as a lease needs it.
@@ -24,7 +25,7 @@ pub const MAX_OBJECT_BYTES: usize = 64 * 1024;
 /// - The comparison and the write are one atomic step, also against writers on other machines.
 /// - A write that was reported as successful is durable, and every later read shows it or a newer one.
 /// - No operation retries a write, and an unknown outcome of a write is [`StoreError::InDoubt`].
-/// - At most [`MAX_OBJECT_BYTES`] of an object are read.
+/// - At most [`max_object_bytes`](Self::max_object_bytes) of an object are read.
 ///
 /// # Cancel safety
 ///
@@ -80,6 +81,15 @@ pub trait LeaseStore: Send + Sync + fmt::Debug + 'static {
     fn needs_probe(&self) -> bool {
         true
     }
+
+    /// The most that this store reads of an object, in bytes: [`MAX_OBJECT_BYTES`], or more where it
+    /// was opened so.
+    ///
+    /// A lease belongs on a store with the default limit: whoever can write there can make each of its
+    /// polls read that much. For [fenced objects](crate::fenced) that are larger, open a second store.
+    fn max_object_bytes(&self) -> usize {
+        MAX_OBJECT_BYTES
+    }
 }
 
 #[async_trait]
@@ -112,6 +122,10 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Arc<S> {
     fn needs_probe(&self) -> bool {
         (**self).needs_probe()
     }
+
+    fn max_object_bytes(&self) -> usize {
+        (**self).max_object_bytes()
+    }
 }
 
 /// What a read found.
@@ -119,7 +133,7 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Arc<S> {
 pub enum Read {
     /// The object, its version, and how old the store says that version is.
     Found {
-        /// The content, at most [`MAX_OBJECT_BYTES`].
+        /// The content, at most [`LeaseStore::max_object_bytes`].
         content: Bytes,
         /// What to present to [`LeaseStore::replace_if_match`].
         version: Version,

@@ -3,10 +3,7 @@
 use crate::{FileSystem, options::Policy, version};
 use bytes::Bytes;
 use fencing::durable::{Content, Directory, FileKind, LockError, LockFile, ReadError, WriteError};
-use lease_core::{
-    ObjectKey, Read, StoreError, Version,
-    store::{Cause, MAX_OBJECT_BYTES},
-};
+use lease_core::{ObjectKey, Read, StoreError, Version, store::Cause};
 use std::{
     ffi::{OsStr, OsString},
     io,
@@ -19,6 +16,7 @@ use std::{
 pub(crate) struct Root {
     directory: Directory,
     policy: Policy,
+    max_object_bytes: usize,
 }
 
 /// What a store remembers of a key between operations.
@@ -44,8 +42,13 @@ pub(crate) struct Job {
 }
 
 impl Root {
-    pub(crate) fn new(directory: Directory, policy: Policy) -> Self {
-        Self { directory, policy }
+    pub(crate) fn new(directory: Directory, policy: Policy, max_object_bytes: usize) -> Self {
+        Self { directory, policy, max_object_bytes }
+    }
+
+    /// The most that is read and written of an object.
+    pub(crate) fn max_object_bytes(&self) -> usize {
+        self.max_object_bytes
     }
 
     pub(crate) fn directory(&self) -> &Directory {
@@ -69,7 +72,9 @@ impl Root {
             let what = job.says("reading", "an earlier write is not on disk yet, and fsync of its directory fails again; see the system's log for the disk");
             return Err(StoreError::Unavailable(Cause::with_source(what, source)));
         }
-        let Some(content) = job.read(&directory, "reading")? else { return Ok(Read::Missing) };
+        let Some(content) = job.read(&directory, self.max_object_bytes, "reading")? else {
+            return Ok(Read::Missing);
+        };
         let version = version::of(&content);
         match content {
             _ if unless == Some(&version) => Ok(Read::NotModified),
@@ -78,8 +83,8 @@ impl Root {
             }
             Content::Oversize(file) => {
                 let what = format!(
-                    "it has {} bytes, more than {MAX_OBJECT_BYTES}; see who wrote it",
-                    file.size
+                    "it has {} bytes, more than {}; see who wrote it",
+                    file.size, self.max_object_bytes
                 );
                 Err(StoreError::Corrupt { version, cause: Cause::new(job.says("reading", &what)) })
             }
@@ -94,7 +99,7 @@ impl Root {
         content: &Bytes,
     ) -> Result<Version, StoreError> {
         const DOING: &str = "creating";
-        job.check_size(content, DOING)?;
+        job.check_size(content, self.max_object_bytes, DOING)?;
         let Some(directory) = self.directory_of(job, Missing::IsCreated)? else {
             return Err(StoreError::Unavailable(Cause::new(
                 job.says(DOING, "its directory vanished; try again"),
@@ -125,12 +130,12 @@ impl Root {
         expected: &Version,
     ) -> Result<Version, StoreError> {
         const DOING: &str = "replacing";
-        job.check_size(content, DOING)?;
+        job.check_size(content, self.max_object_bytes, DOING)?;
         let Some(directory) = self.directory_of(job, Missing::IsNone)? else {
             return Err(job.precondition("it is gone, with its directory"));
         };
         let lock = job.lock(&directory, memory, DOING)?;
-        let Some(current) = job.read(&directory, DOING)? else {
+        let Some(current) = job.read(&directory, self.max_object_bytes, DOING)? else {
             return Err(job.precondition("it is gone"));
         };
         let found = version::of(&current);
@@ -250,9 +255,14 @@ impl Job {
         Ok(())
     }
 
-    fn read(&self, directory: &Directory, doing: &str) -> Result<Option<Content>, StoreError> {
+    fn read(
+        &self,
+        directory: &Directory,
+        limit: usize,
+        doing: &str,
+    ) -> Result<Option<Content>, StoreError> {
         directory
-            .read_bounded(self.file_name(), MAX_OBJECT_BYTES)
+            .read_bounded(self.file_name(), limit)
             .map_err(|error| self.unreadable(doing, error))
     }
 
@@ -280,11 +290,11 @@ impl Job {
         })
     }
 
-    fn check_size(&self, content: &Bytes, doing: &str) -> Result<(), StoreError> {
-        if content.len() <= MAX_OBJECT_BYTES {
+    fn check_size(&self, content: &Bytes, limit: usize, doing: &str) -> Result<(), StoreError> {
+        if content.len() <= limit {
             return Ok(());
         }
-        let what = format!("{} bytes are more than {MAX_OBJECT_BYTES}; write less", content.len());
+        let what = format!("{} bytes are more than {limit}; write less", content.len());
         Err(StoreError::Unavailable(Cause::new(self.says(doing, &what))))
     }
 

@@ -1,7 +1,8 @@
 //! Opening a store: the checks that come before the first lease.
 
-use crate::{FileSystem, LocalStore, Locking};
+use crate::{FileSystem, LocalStore, Locking, object::Root};
 use fencing::durable::{Directory, ReadError};
+use lease_core::store::MAX_OBJECT_BYTES;
 use rustix::{
     fs::{Access, AtFlags, Mode, accessat},
     io::Errno,
@@ -29,6 +30,7 @@ use std::{
 pub struct LocalOptions {
     root: PathBuf,
     create_root: bool,
+    max_object_bytes: usize,
     pub(crate) policy: Policy,
 }
 
@@ -52,7 +54,8 @@ impl Policy {
 
 impl LocalOptions {
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root, create_root: true, policy: Policy::default() }
+        let max_object_bytes = MAX_OBJECT_BYTES;
+        Self { root, create_root: true, max_object_bytes, policy: Policy::default() }
     }
 
     /// Whether a missing root is created (the default). Its parent must exist: a path whose
@@ -85,6 +88,15 @@ impl LocalOptions {
         self
     }
 
+    /// The most that is read and written of an object, in bytes; at least 64 KiB, which is the default
+    /// and enough for any lease.
+    ///
+    /// For fenced objects (`lease_core::fenced`) that are larger. They are held in memory as a whole.
+    pub fn max_object_bytes(mut self, bytes: usize) -> Self {
+        self.max_object_bytes = bytes.max(MAX_OBJECT_BYTES);
+        self
+    }
+
     /// Opens the store. Blocks for a few file operations; nothing is left behind but the root.
     ///
     /// # Errors
@@ -105,7 +117,7 @@ impl LocalOptions {
         check_file_system(&root, self.policy)?;
         check_writable(&root)?;
         root.sync().map_err(|source| OpenError::NoDirectorySync { path: path.clone(), source })?;
-        Ok(LocalStore::new(root, self.policy))
+        Ok(LocalStore::new(Root::new(root, self.policy, self.max_object_bytes)))
     }
 }
 

@@ -3,11 +3,9 @@
 use crate::{
     LocalOptions, OpenError,
     object::{Job, Memory, Root},
-    options::Policy,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use fencing::durable::Directory;
 use lease_core::{LeaseStore, ObjectKey, Read, StoreError, Version, store::Cause};
 use std::{
     collections::HashMap,
@@ -62,8 +60,8 @@ impl LocalStore {
         LocalOptions::new(root.into())
     }
 
-    pub(crate) fn new(root: Directory, policy: Policy) -> Self {
-        Self(Arc::new(Shared { root: Root::new(root, policy), keys: Mutex::default() }))
+    pub(crate) fn new(root: Root) -> Self {
+        Self(Arc::new(Shared { root, keys: Mutex::default() }))
     }
 
     /// The directory of the store, as an absolute path.
@@ -182,5 +180,9 @@ impl LeaseStore for LocalStore {
     /// No: the lock around compare and rename is the driver's own.
     fn needs_probe(&self) -> bool {
         false
+    }
+
+    fn max_object_bytes(&self) -> usize {
+        self.0.root.max_object_bytes()
     }
 }

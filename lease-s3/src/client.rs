@@ -14,6 +14,8 @@ pub(crate) type Objects = Arc<dyn ObjectStore>;
 pub(crate) struct Recipe {
     pub(crate) builder: Builder,
     pub(crate) roots: Roots,
+    /// The most that is read of an object.
+    pub(crate) max_object_bytes: usize,
 }
 
 #[derive(Clone)]
@@ -50,6 +52,11 @@ impl Builder {
 }
 
 impl Recipe {
+    /// What connects clients, and keeps what the wire shows.
+    pub(crate) fn connector(&self) -> Connector {
+        Connector::new(self.roots.clone(), self.max_object_bytes)
+    }
+
     /// A client for what is no lease, which object_store may do with as it usually does.
     pub(crate) fn plain(&self) -> object_store::Result<Objects> {
         let builder = self.builder.clone().with_retry(RetryConfig::default());
@@ -66,7 +73,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(recipe: Recipe) -> object_store::Result<Self> {
-        let connector = Connector::new(recipe.roots.clone());
+        let connector = recipe.connector();
         let objects = Mutex::new(recipe.builder.build(connector.clone())?);
         Ok(Self { recipe, connector, objects })
     }

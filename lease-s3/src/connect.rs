@@ -50,7 +50,7 @@ impl S3Options {
             return Ok(());
         };
         let attempted = format!("asking {} for object lock", self.place);
-        let connector = Connector::new(self.recipe.roots.clone());
+        let connector = self.recipe.connector();
         match object_lock::ask(builder, &connector, &attempted).await {
             Ok(Locked::No) => Ok(()),
             Ok(Locked::Yes) => Err(OpenError::ObjectLock { place: self.place.to_string() }),

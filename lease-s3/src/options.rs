@@ -10,6 +10,7 @@ use crate::{
     tls::{self, Roots},
     url::{self, Endpoint, StoreUrl},
 };
+use lease_core::store::MAX_OBJECT_BYTES;
 use object_store::{
     BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut},
@@ -171,7 +172,8 @@ impl S3Options {
     }
 
     fn new(builder: Builder, place: Place) -> Result<Self, UrlError> {
-        let recipe = Recipe { builder, roots: Roots::default() };
+        let roots = Roots::default();
+        let recipe = Recipe { builder, roots, max_object_bytes: MAX_OBJECT_BYTES };
         // What cannot be made a client of is found here, not at the first request.
         Client::new(recipe.clone()).map_err(|_| UrlError::Settings)?;
         let connect_limit = Duration::from_secs(60);
@@ -181,6 +183,15 @@ impl S3Options {
     /// What to do about S3 Object Lock. Default: refuse.
     pub fn object_lock(self, object_lock: ObjectLock) -> Self {
         Self { object_lock, ..self }
+    }
+
+    /// The most that is read of an object, in bytes; at least 64 KiB, which is the default and enough
+    /// for any lease.
+    ///
+    /// For fenced objects (`lease_core::fenced`) that are larger. They are held in memory as a whole.
+    pub fn max_object_bytes(mut self, bytes: usize) -> Self {
+        self.recipe.max_object_bytes = bytes.max(MAX_OBJECT_BYTES);
+        self
     }
 
     /// Trusts these certificates too, beside those of the system: that of a private CA, in PEM form.

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use lease_core::{
     LeaseStore, ObjectKey, Read, StoreError, Timing, Version,
     probe::{ProbeCleaner, ProbeKey, ProbeReport},
-    store::MAX_OBJECT_BYTES,
 };
 use object_store::{
     GetOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion,
@@ -203,7 +202,7 @@ impl S3Store {
     ) -> Result<Version, StoreError> {
         match self.read_versioned(attempt.key, None).await {
             Ok(Read::Found { content, version, .. }) if content == *written => Ok(version),
-            Err(StoreError::Corrupt { version, .. }) if written.len() > MAX_OBJECT_BYTES => {
+            Err(StoreError::Corrupt { version, .. }) if written.len() > self.max_object_bytes() => {
                 Ok(version)
             }
             Err(refused @ StoreError::Unsupported(_)) => Err(refused),
@@ -237,8 +236,8 @@ impl S3Store {
                 Ok(Read::Found { content: content.clone(), version, age })
             }
             Body::TooLong => {
-                let cause =
-                    attempt.cause(format_args!("it is larger than {MAX_OBJECT_BYTES} bytes"));
+                let limit = self.max_object_bytes();
+                let cause = attempt.cause(format_args!("it is larger than {limit} bytes"));
                 Err(StoreError::Corrupt { version, cause })
             }
             Body::Broken(text) => Err(StoreError::Unavailable(
@@ -323,6 +322,10 @@ impl LeaseStore for S3Store {
     /// Not once it was connected: the probe is a part of that.
     fn needs_probe(&self) -> bool {
         self.0.opened.probe.is_none()
+    }
+
+    fn max_object_bytes(&self) -> usize {
+        self.0.client.connector().max_object_bytes()
     }
 }
 

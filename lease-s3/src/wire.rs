@@ -44,7 +44,7 @@ pub(crate) enum Shown {
     Replied(Reply),
 }
 
-/// A reply, of which at most 64 KiB + 1 were read.
+/// A reply, of which no more was read than of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -59,7 +59,7 @@ pub(crate) struct Reply {
 pub(crate) enum Body {
     /// All of it.
     Whole(Bytes),
-    /// It is longer than 64 KiB; the rest was not read.
+    /// It is longer than what is read; the rest was not.
     TooLong,
     /// It broke off.
     Broken(String),
@@ -116,6 +116,8 @@ impl Recorder {
 /// Makes the clients of one store, each with connections of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connector {
+    /// The most that is read of an object.
+    max_object_bytes: usize,
     roots: Roots,
     troubles: Troubles,
     /// The client made last: object_store makes that of the objects after those for credentials.
@@ -123,8 +125,12 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(roots: Roots) -> Self {
-        Self { roots, ..Self::default() }
+    pub(crate) fn new(roots: Roots, max_object_bytes: usize) -> Self {
+        Self { roots, max_object_bytes, ..Self::default() }
+    }
+
+    pub(crate) fn max_object_bytes(&self) -> usize {
+        self.max_object_bytes
     }
 
     /// Why no credentials came, the last time that none did.
@@ -146,7 +152,8 @@ impl Connector {
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let inner = ReqwestConnector::default().connect(&self.roots.trusted_by(options))?;
-        let client = HttpClient::new(Wire { inner, troubles: self.troubles.clone() });
+        let (troubles, max_object_bytes) = (self.troubles.clone(), self.max_object_bytes);
+        let client = HttpClient::new(Wire { inner, troubles, max_object_bytes });
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }
@@ -191,6 +198,7 @@ impl<T: Clone> Trouble<T> {
 struct Wire {
     inner: HttpClient,
     troubles: Troubles,
+    max_object_bytes: usize,
 }
 
 impl fmt::Debug for Wire {
@@ -206,7 +214,8 @@ impl HttpService for Wire {
             Some(recorder) => self.recorded(request, &recorder).await,
             // The removal of a probe object: nothing but its success is looked at.
             None if request.method() == http::Method::DELETE => {
-                Ok(read(self.inner.execute(request).await?, false).await.1)
+                let response = self.inner.execute(request).await?;
+                Ok(read(response, false, MAX_OBJECT_BYTES).await.1)
             }
             None => self.credentials(request).await,
         }
@@ -227,7 +236,12 @@ impl Wire {
             Ok(response) => {
                 self.troubles.certificate.note(None);
                 let redirected = redirected_to(&response).is_some_and(|last| *last != uri);
-                let (reply, response) = read(response, redirected).await;
+                // Only objects may be larger: what a server says of an error is cut as ever.
+                let limit = match response.status().is_success() {
+                    true => self.max_object_bytes,
+                    false => MAX_OBJECT_BYTES,
+                };
+                let (reply, response) = read(response, redirected, limit).await;
                 recorder.note(Shown::Replied(reply));
                 Ok(response)
             }
@@ -248,7 +262,7 @@ impl Wire {
     async fn credentials(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let exchange = async {
             let response = self.inner.execute(request).await?;
-            Ok::<_, HttpError>(read(response, false).await)
+            Ok::<_, HttpError>(read(response, false, MAX_OBJECT_BYTES).await)
         };
         let (trouble, result) = match tokio::time::timeout(CREDENTIALS_LIMIT, exchange).await {
             Err(_) => {
@@ -279,9 +293,9 @@ fn redirected_to(response: &HttpResponse) -> Option<&http::Uri> {
 }
 
 /// Reads a reply up to the limit, and makes one of it for object_store to go on with.
-async fn read(response: HttpResponse, is_redirected: bool) -> (Reply, HttpResponse) {
+async fn read(response: HttpResponse, is_redirected: bool, limit: usize) -> (Reply, HttpResponse) {
     let (parts, body) = response.into_parts();
-    let body = read_body(body).await;
+    let body = read_body(body, limit).await;
     let rest = match &body {
         Body::Whole(bytes) => bytes.clone(),
         Body::TooLong | Body::Broken(_) => Bytes::new(),
@@ -291,11 +305,11 @@ async fn read(response: HttpResponse, is_redirected: bool) -> (Reply, HttpRespon
     (reply, HttpResponse::from_parts(parts, HttpResponseBody::from(rest)))
 }
 
-async fn read_body(mut body: HttpResponseBody) -> Body {
+async fn read_body(mut body: HttpResponseBody, limit: usize) -> Body {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(data)) if read.len() + data.len() > MAX_OBJECT_BYTES => return Body::TooLong,
+            Ok(Ok(data)) if read.len() + data.len() > limit => return Body::TooLong,
             Ok(Ok(data)) => read.extend_from_slice(&data),
             // Trailers say nothing that is needed.
             Ok(Err(_)) => {}

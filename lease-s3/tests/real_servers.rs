@@ -14,8 +14,14 @@
 mod azurite;
 #[path = "real_servers/bucket.rs"]
 mod bucket;
+#[path = "real_servers/fenced.rs"]
+mod fenced;
+#[path = "fenced/proxy.rs"]
+mod proxy;
 #[path = "real_servers/s3s_fs.rs"]
 mod s3s_fs;
+#[path = "fenced/schedule.rs"]
+mod schedule;
 
 use bucket::Server;
 use lease_core::{
@@ -68,6 +74,12 @@ fn main() {
                 trials.push(Trial::test(name, body).with_ignored_flag(ignored));
             }
         }
+        if matches!(name, "" | "CEPH") {
+            let server = server.clone();
+            let body = move || run(fenced::no_stale_write_shows_after_the_seal(server.unwrap()));
+            let name = format!("{named}::no_stale_write_shows_after_the_seal");
+            trials.push(Trial::test(name, body).with_ignored_flag(is_unset));
+        }
         if name == "CEPH" {
             let body = move || run(versioned_is_refused(server.unwrap()));
             let trial = Trial::test("ceph::a_versioned_bucket_is_refused", body);
@@ -83,7 +95,7 @@ fn main() {
 
 fn run(test: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limit = Duration::from_secs(300);
+    let limit = Duration::from_secs(600);
     runtime
         .block_on(async { tokio::time::timeout(limit, test).await })
         .map_err(|_| format!("not done within {limit:?}"))?

@@ -62,7 +62,7 @@ pub use read::{Content, Oversize};
 
 use rustix::fs::{CWD, Mode, Stat};
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -137,6 +137,15 @@ pub fn boot_id() -> Option<String> {
     let id = text.trim_end();
     let is_uuid = id.len() == 36 && id.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
     is_uuid.then(|| id.to_owned())
+}
+
+/// The directory that a file is in, opened, and the file's name there.
+pub(crate) fn open_parent_of(path: &Path) -> Result<(Directory, OsString), ReadError> {
+    let failed = |source| ReadError::Io { path: path.into(), step: Step::OpenDirectory, source };
+    let (parent, name) = split(path).map_err(failed)?;
+    // A relative path must not change its meaning when the process changes its directory.
+    let parent = std::path::absolute(parent).map_err(failed)?;
+    Ok((Directory::open(&parent)?, name.into()))
 }
 
 fn open_parent(path: &Path) -> Result<(Directory, &OsStr), WriteError> {

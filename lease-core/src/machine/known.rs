@@ -10,7 +10,7 @@ use crate::{
     record::{Nonce, SnapshotMark},
     timing::Timing,
 };
-use fencing::{Epoch, MonotonicTime, WallTime, token::EpochsExhausted};
+use fencing::{Epoch, MonotonicTime, WallTime, source::clock_floor, token::EpochsExhausted};
 use std::{collections::VecDeque, marker::PhantomData, time::Duration};
 
 /// How many ttls and how many nonces are remembered.
@@ -148,7 +148,7 @@ impl<R: Rules> Known<R> {
             None => Epoch::MIN,
         };
         match config.epochs {
-            EpochOrigin::Clock if R::CLOCK_IS_A_FLOOR => Ok(above.max(clock_epoch(wall))),
+            EpochOrigin::Clock if R::CLOCK_IS_A_FLOOR => Ok(above.max(clock_floor(wall))),
             EpochOrigin::Clock | EpochOrigin::Counter => Ok(above),
         }
     }
@@ -218,24 +218,5 @@ impl<R: Rules> Known<R> {
 
     fn forget_old_ttls(&mut self, now: MonotonicTime) {
         self.ttls.retain(|(ttl, read)| now - *read < *ttl);
-    }
-}
-
-/// `unix second × 2^21`, the layout of a token source: 32 bits of seconds, 21 of counter, so that
-/// every epoch until the year 2106 is exact in JSON and JavaScript.
-fn clock_epoch(wall: WallTime) -> Epoch {
-    let second = u32::try_from(wall.unix_seconds()).unwrap_or(u32::MAX);
-    Epoch::new(u64::from(second) << 21).unwrap_or(Epoch::MIN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_clock_gives_exact_json_integers_until_2106() {
-        assert_eq!(clock_epoch(WallTime::from_unix_seconds(0)), Epoch::MIN);
-        assert_eq!(clock_epoch(WallTime::from_unix_seconds(3)).as_u64(), 3 << 21);
-        assert!(clock_epoch(WallTime::MAX).as_u64() < 1 << 53);
     }
 }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let scratch = tempfile::tempdir()?;
 /// # let lease = LeaseManager::builder(MemoryStore::new(), "orders")
-/// #     .timing(Timing::short(Duration::from_millis(300), Duration::from_millis(100))?)
+/// #     .timing(Timing::short(Duration::from_secs(30), Duration::from_secs(10))?)
 /// #     .instance_dir(scratch.path().join("instance")).first_start(FirstStart::Immediate).start().await?;
 /// let tenure = lease.acquire().await?;
 /// let fence = tenure.fence();

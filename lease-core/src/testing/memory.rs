@@ -48,6 +48,7 @@ pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     versions: Versions,
     age: Option<(Arc<dyn Clock>, AgePrecision)>,
+    max_object_bytes: usize,
 }
 
 /// Where versions come from.
@@ -148,7 +149,13 @@ impl MemoryStore {
     }
 
     fn with_versions(versions: Versions) -> Self {
-        Self { state: Arc::default(), versions, age: None }
+        Self { state: Arc::default(), versions, age: None, max_object_bytes: MAX_OBJECT_BYTES }
+    }
+
+    /// The same store, reading objects of up to `bytes`; at least 64 KiB.
+    #[must_use]
+    pub fn with_max_object_bytes(self, bytes: usize) -> Self {
+        Self { max_object_bytes: bytes.max(MAX_OBJECT_BYTES), ..self }
     }
 
     /// The same store, telling ages by the wall clock of `clock`, which is then the store's own one
@@ -238,10 +245,11 @@ impl LeaseStore for MemoryStore {
             state.requests.not_modified += 1;
             return Ok(Read::NotModified);
         }
-        if object.content.len() > MAX_OBJECT_BYTES {
+        if object.content.len() > self.max_object_bytes {
             let cause = Cause::new(format!(
-                "reading {key}: it has {} bytes, a record at most {MAX_OBJECT_BYTES}; replace it",
-                object.content.len()
+                "reading {key}: it has {} bytes, which is more than the {} that are read; replace it",
+                object.content.len(),
+                self.max_object_bytes
             ));
             return Err(StoreError::Corrupt { version: object.version, cause });
         }
@@ -287,6 +295,10 @@ impl LeaseStore for MemoryStore {
     /// No: compare and write are one step under one lock.
     fn needs_probe(&self) -> bool {
         false
+    }
+
+    fn max_object_bytes(&self) -> usize {
+        self.max_object_bytes
     }
 }
 

@@ -5,8 +5,11 @@ mod children;
 mod conformance;
 mod contract;
 mod faults;
+mod fenced;
 mod hostile;
 mod processes;
+#[path = "../../../lease-core/tests/fenced/resource.rs"]
+mod resource;
 #[allow(dead_code, reason = "each of the two binaries that share it uses its part")]
 #[path = "../../../fencing/tests/durable/support.rs"]
 mod support;
@@ -25,6 +28,7 @@ fn main() {
         conformance::trials(),
         contract::trials(),
         faults::trials(),
+        fenced::trials(),
         hostile::trials(),
         processes::trials(),
         syscalls::trials(),

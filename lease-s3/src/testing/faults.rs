@@ -69,13 +69,15 @@ impl Held {
         drop(self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await);
     }
 
-    pub(super) async fn pass(&self) {
+    /// What a server does with a request or a reply that it holds: waits here. For proxies of a test's
+    /// own.
+    pub async fn pass(&self) {
         self.waiting.send_modify(|waiting| *waiting += 1);
         drop(self.released.subscribe().wait_for(|released| *released).await);
     }
 }
 
-pub(super) type Landing = Pin<Box<dyn Future<Output = u16> + Send>>;
+type Landing = Pin<Box<dyn Future<Output = u16> + Send>>;
 
 /// Requests that are on their way until the test lands them. Clones are one.
 #[derive(Clone, Default)]
@@ -104,8 +106,10 @@ impl Late {
         self.lock().len()
     }
 
-    pub(super) fn push(&self, landing: Landing) {
-        self.lock().push(landing);
+    /// Puts a request on its way: `landing` lets it arrive, and tells the status that it got. For
+    /// proxies of a test's own.
+    pub fn push(&self, landing: impl Future<Output = u16> + Send + 'static) {
+        self.lock().push(Box::pin(landing));
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Landing>> {

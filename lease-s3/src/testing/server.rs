@@ -293,9 +293,7 @@ impl Shared {
             }
             Fault::LandLater(late) => {
                 let (shared, asked) = (Arc::clone(self), asked.clone());
-                late.push(Box::pin(async move {
-                    shared.answer(request, &asked).await.status().as_u16()
-                }));
+                late.push(async move { shared.answer(request, &asked).await.status().as_u16() });
                 Err(Closed)
             }
             Fault::Redirect(status, to) => {

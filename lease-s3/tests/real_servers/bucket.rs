@@ -50,8 +50,21 @@ impl Server {
     }
 
     pub(crate) fn options_of(&self, bucket: &str) -> S3Options {
+        self.options_at(&self.endpoint, bucket)
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The same, reached by a proxy.
+    pub(crate) fn options_through(&self, endpoint: &str) -> S3Options {
+        self.options_at(endpoint, &self.bucket)
+    }
+
+    fn options_at(&self, endpoint: &str, bucket: &str) -> S3Options {
         let builder = AmazonS3Builder::new()
-            .with_endpoint(&self.endpoint)
+            .with_endpoint(endpoint)
             .with_bucket_name(bucket)
             .with_access_key_id(&self.access_key)
             .with_secret_access_key(&self.secret_key);

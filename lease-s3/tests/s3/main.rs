@@ -5,13 +5,18 @@ mod bad_input;
 mod conformance;
 mod credentials;
 mod dedicated;
+mod fenced;
 #[cfg(feature = "gcp")]
 mod gcs;
 mod lease;
 mod outcomes;
 mod probing;
 mod proxy;
+#[path = "../../../lease-core/tests/fenced/resource.rs"]
+mod resource;
 mod rig;
+#[path = "../fenced/schedule.rs"]
+mod schedule;
 mod schedules;
 mod tls;
 mod wire_count;
@@ -38,6 +43,7 @@ fn main() {
         conformance::trials(),
         credentials::trials(),
         dedicated::trials(),
+        fenced::trials(),
         lease::trials(),
         outcomes::trials(),
         probing::trials(),

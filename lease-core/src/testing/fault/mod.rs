@@ -216,6 +216,10 @@ impl<S: LeaseStore> LeaseStore for FaultStore<S> {
     fn needs_probe(&self) -> bool {
         self.inner().needs_probe()
     }
+
+    fn max_object_bytes(&self) -> usize {
+        self.inner().max_object_bytes()
+    }
 }
 
 /// Passes through, without faults and without being logged.

@@ -1,5 +1,3 @@
-//! A clock that a test drives (feature `testing`).
-
 use crate::clock::{Clock, MonotonicTime, Reading, WallTime};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

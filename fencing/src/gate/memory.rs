@@ -1,16 +1,15 @@
-//! The resource's side: refuse every token below the highest seen.
-//!
-//! A fence tells a holder that its time is up; it cannot stop a write that is already on its way, or
-//! a process that was paused between the check and the write. The resource can: it remembers the
-//! highest epoch that it has seen and refuses what is smaller. One comparison, no clock.
-
+use super::Stale;
 use crate::token::Epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A gate in memory: admits a token iff it is at least the highest one seen.
 ///
 /// A tie is admitted: a holder writes many times under one epoch. What the gate remembers ends with
-/// the process, so it protects resources that live no longer than the process does.
+/// the process, so it protects resources that live no longer than the process does. For others start
+/// it [with](Self::with_highest) what the resource itself remembers.
+///
+/// Lock-free: one `fetch_max`. Admit under the lock that guards the resource; an admission that is
+/// not the same step as its write can be overtaken.
 ///
 /// ```
 /// use fencing::{Epoch, FencingGate};
@@ -18,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// let gate = FencingGate::new();
 /// let (nine, ten) = (Epoch::new(9).unwrap(), Epoch::new(10).unwrap());
 /// gate.admit(nine)?;
-/// gate.raise(ten);                                 // a new holder shuts the old one out
+/// gate.raise(ten)?;                                // a new holder shuts the old one out
 /// let stale = gate.admit(nine).unwrap_err();
 /// assert_eq!((stale.presented, stale.highest), (nine, ten));
 /// # Ok::<(), fencing::Stale>(())
@@ -49,17 +48,18 @@ impl FencingGate {
     /// [`Stale`] if a larger token was seen. The write must not be made; nothing has changed.
     pub fn admit(&self, token: Epoch) -> Result<(), Stale> {
         let before = self.highest.fetch_max(token.as_u64(), Ordering::AcqRel);
-        match Epoch::new(before) {
-            Some(highest) if highest > token => Err(Stale { presented: token, highest }),
-            _ => Ok(()),
-        }
+        Stale::check(token, Epoch::new(before))
     }
 
     /// Remembers `token` without a write, so that smaller ones are refused from now on.
     ///
-    /// A new holder calls this before its first write. A smaller token changes nothing.
-    pub fn raise(&self, token: Epoch) {
-        self.highest.fetch_max(token.as_u64(), Ordering::AcqRel);
+    /// A new holder calls this before its first write.
+    ///
+    /// # Errors
+    ///
+    /// [`Stale`] if a larger token was seen: this holder is not the newest. Nothing has changed.
+    pub fn raise(&self, token: Epoch) -> Result<(), Stale> {
+        self.admit(token)
     }
 
     /// The highest token seen so far.
@@ -67,25 +67,6 @@ impl FencingGate {
     pub fn highest(&self) -> Option<Epoch> {
         Epoch::new(self.highest.load(Ordering::Acquire))
     }
-}
-
-/// The token is smaller than one that the resource has seen: its tenure is over.
-///
-/// The caller must stop. Retrying with the same token can never succeed.
-///
-/// A service that gets it answers its caller as for a lost lease, and lets the work under that
-/// epoch end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "stale token: epoch {presented} was presented, but epoch {highest} has been here; this tenure \
-     is over, stop its work"
-)]
-#[non_exhaustive]
-pub struct Stale {
-    /// What the refused writer carried.
-    pub presented: Epoch,
-    /// What the resource has seen.
-    pub highest: Epoch,
 }
 
 #[cfg(test)]
@@ -112,8 +93,8 @@ mod tests {
     #[test]
     fn raising_shuts_out_without_a_write_and_never_lowers() {
         let gate = FencingGate::with_highest(epoch(5));
-        gate.raise(epoch(7));
-        gate.raise(epoch(6));
+        gate.raise(epoch(7)).unwrap();
+        gate.raise(epoch(6)).unwrap_err();
         assert_eq!(gate.highest(), Some(epoch(7)));
         assert!(gate.admit(epoch(6)).is_err());
     }
