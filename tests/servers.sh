@@ -99,7 +99,8 @@ start_one() { local p; p=$(port "$1"); case $1 in
   esac; up "$(url "$1")"; echo "$1 is up"; }
 
 # What has not ended 3 s after it was told to (Azurite waits for connections that nobody closes) is killed.
-end() { kill "$1" 2>/dev/null || return 0; for _ in $(seq 30); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done; kill -9 "$1" 2>/dev/null || true; }
+runs() { case $(ps -o stat= -p "$1") in '' | Z*) return 1 ;; esac; }
+end() { kill "$1" 2>/dev/null || return 0; for _ in $(seq 30); do runs "$1" || return 0; sleep 0.1; done; kill -9 "$1" 2>/dev/null || true; }
 stop_one() { local f p; for f in $([ "$1" = ceph ] && ls "$D"/ceph/run/*.pid 2>/dev/null || echo "$D/$1.pid"); do
   [ -f "$f" ] || continue; p=$(cat "$f"); rm -f "$f"; end "$p"; done; }
 
