@@ -65,6 +65,8 @@ fn changed(dir: InstanceDir, data: &[u8], file: &Path) {
 fn assert_not_lower(before: &History, after: &History) {
     assert!(after.last_epoch >= before.last_epoch, "{before:?} {after:?}");
     assert!(after.seen_authenticated_lease >= before.seen_authenticated_lease);
+    assert!(after.newest_snapshot >= before.newest_snapshot);
+    assert!(after.newest_named_snapshot >= before.newest_named_snapshot);
 }
 
 fn cluster(name: &str) -> ClusterName {
@@ -80,7 +82,14 @@ fn without_orders(content: &[u8]) -> Map<String, Value> {
     for entry in clusters.values_mut() {
         let entry = entry.as_object_mut().expect("it was read");
         // These may be written in another way, or be raised by what else is there.
-        for known in ["last_epoch", "opened", "last_release", "seen_authenticated_lease"] {
+        for known in [
+            "last_epoch",
+            "opened",
+            "last_release",
+            "seen_authenticated_lease",
+            "newest_snapshot",
+            "newest_named_snapshot",
+        ] {
             entry.remove(known);
         }
     }

@@ -7,3 +7,4 @@
 pub mod history;
 pub mod machine;
 pub mod record;
+pub mod snapshot;

@@ -28,3 +28,8 @@ fn histories() {
 fn schedules() {
     replay("machine", 39, holdfast_fuzz::machine::run);
 }
+
+#[test]
+fn snapshots() {
+    replay("snapshot", 38, holdfast_fuzz::snapshot::run);
+}

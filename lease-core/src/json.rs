@@ -1,4 +1,4 @@
-//! Strict reading of one JSON object: what the record and the history share.
+//! Strict reading of one JSON object: what the record, the history and the header of a snapshot share.
 //!
 //! `serde_json` alone takes an array for a struct and lets duplicate unknown keys pass. Two readers
 //! that resolve a duplicate differently would see two different records under one MAC, so here every
@@ -14,7 +14,7 @@ use std::{
 
 /// How deep arrays and objects may be nested inside a field: far more than any version writes, far
 /// less than what a stack holds.
-pub(crate) const MAX_DEPTH: usize = 32;
+pub const MAX_DEPTH: usize = 32;
 
 /// Why content is not what it must be: a lease record, or an instance's history. Nothing of the
 /// content is repeated: it may be anything.
@@ -64,12 +64,26 @@ pub enum Unreadable {
 }
 
 /// The fields of one object, each still as the text that it is written as.
+///
+/// ```
+/// use lease_core::json::{self, Object, Unreadable};
+///
+/// let mut fields = Object::from_bytes(br#"{"epoch":7,"later":[1]}"#, 64)?;
+/// assert_eq!(fields.needed("epoch", "an epoch", json::epoch)?.as_u64(), 7);
+/// assert_eq!(fields.rest().count(), 1);
+/// assert_eq!(Object::parse(r#"{"a":1,"\u0061":1}"#).unwrap_err(), Unreadable::DuplicateKey);
+/// # Ok::<(), Unreadable>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Object<'a>(BTreeMap<String, &'a RawValue>);
+pub struct Object<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Object<'a> {
-    /// The same from bytes, of which there may be `bytes_max`.
-    pub(crate) fn from_bytes(content: &'a [u8], bytes_max: usize) -> Result<Self, Unreadable> {
+    /// The fields of the one object that `content` is, of which there may be `bytes_max` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if it is larger, not UTF-8, or as for [`parse`](Self::parse).
+    pub fn from_bytes(content: &'a [u8], bytes_max: usize) -> Result<Self, Unreadable> {
         if content.len() > bytes_max {
             return Err(Unreadable::TooLarge { bytes_max });
         }
@@ -77,7 +91,11 @@ impl<'a> Object<'a> {
     }
 
     /// The fields of the one object that `text` is, all of it well-formed to the last byte.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Unreadable> {
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if it is anything else, has a key twice at any depth, or is nested too deep.
+    pub fn parse(text: &'a str) -> Result<Self, Unreadable> {
         skim(text)?;
         let mut reader = serde_json::Deserializer::from_str(text);
         reader.deserialize_map(Pairs).map(Self).map_err(|error| fault(&error))
@@ -86,7 +104,11 @@ impl<'a> Object<'a> {
     /// Takes a field out and reads it; `None` if it is absent.
     ///
     /// `null` is not absence: it is a value of the wrong type.
-    pub(crate) fn optional<T>(
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable::Field`] if `read` does not take the value for what is `expected`.
+    pub fn optional<T>(
         &mut self,
         field: &'static str,
         expected: &'static str,
@@ -99,7 +121,11 @@ impl<'a> Object<'a> {
     }
 
     /// The same for a field that is always there.
-    pub(crate) fn needed<T>(
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable::Missing`] if it is not there, and as for [`optional`](Self::optional).
+    pub fn needed<T>(
         &mut self,
         field: &'static str,
         expected: &'static str,
@@ -108,8 +134,12 @@ impl<'a> Object<'a> {
         self.optional(field, expected, read)?.ok_or(Unreadable::Missing { field })
     }
 
-    /// The object that a field holds.
-    pub(crate) fn object(&mut self, field: &'static str) -> Result<Option<Self>, Unreadable> {
+    /// The object that a field holds; `None` if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if the field is there and holds anything else.
+    pub fn object(&mut self, field: &'static str) -> Result<Option<Self>, Unreadable> {
         let parse = |value: &'a RawValue| match Self::parse(value.get()) {
             Err(Unreadable::NotAnObject) => Err(Unreadable::Field { field, expected: "an object" }),
             parsed => parsed,
@@ -118,28 +148,40 @@ impl<'a> Object<'a> {
     }
 
     /// The fields that nobody took, in the order of their names.
-    pub(crate) fn rest(self) -> impl Iterator<Item = (String, &'a RawValue)> {
+    pub fn rest(self) -> impl Iterator<Item = (String, &'a RawValue)> {
         self.0.into_iter()
     }
 }
 
 /// Writes one object, its fields in the order they are given.
-#[derive(Default)]
-pub(crate) struct Writer(String);
+///
+/// ```
+/// use lease_core::json::Writer;
+///
+/// let mut out = Writer::default();
+/// out.text("cluster", "orders");
+/// out.raw("epoch", 7);
+/// assert_eq!(out.finish(), r#"{"cluster":"orders","epoch":7}"#);
+/// ```
+#[derive(Debug, Default)]
+pub struct Writer(String);
 
 impl Writer {
-    pub(crate) fn text(&mut self, name: &str, value: &str) {
+    /// A field that is a string.
+    pub fn text(&mut self, name: &str, value: &str) {
         self.raw(name, serde_json::Value::from(value));
     }
 
     /// A field whose value is JSON already.
-    pub(crate) fn raw(&mut self, name: &str, value: impl fmt::Display) {
+    pub fn raw(&mut self, name: &str, value: impl fmt::Display) {
         let comma = if self.0.is_empty() { '{' } else { ',' };
         // `Value` escapes as JSON asks, and writing to a string cannot fail.
         let _ = write!(self.0, "{comma}{}:{value}", serde_json::Value::from(name));
     }
 
-    pub(crate) fn finish(mut self) -> String {
+    /// The object as one line.
+    #[must_use]
+    pub fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');
         }
@@ -149,24 +191,28 @@ impl Writer {
 }
 
 /// An integer from 0 to 2^64 − 1, written as digits only.
-pub(crate) fn integer(value: &RawValue) -> Option<u64> {
+#[must_use]
+pub fn integer(value: &RawValue) -> Option<u64> {
     // Digits alone: no sign, no fraction, no exponent. JSON itself forbids leading zeros.
     let digits = value.get();
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
 /// An integer from 1 to 2^64 − 1.
-pub(crate) fn epoch(value: &RawValue) -> Option<Epoch> {
+#[must_use]
+pub fn epoch(value: &RawValue) -> Option<Epoch> {
     integer(value).and_then(Epoch::new)
 }
 
 /// `true` or `false`.
-pub(crate) fn boolean(value: &RawValue) -> Option<bool> {
+#[must_use]
+pub fn boolean(value: &RawValue) -> Option<bool> {
     value.get().parse().ok()
 }
 
 /// A string, its escapes resolved.
-pub(crate) fn string(value: &RawValue) -> Option<String> {
+#[must_use]
+pub fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 

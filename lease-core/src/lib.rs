@@ -52,6 +52,7 @@
 //! | drive the lease without tokio, or check a model of it | [`machine`]: [`Machine`](machine::Machine); then [`wire`] |
 //! | read what stands in the store | [`record`], and [`history`] for the instance's own directory |
 //! | know what a name may be | [`key`] |
+//! | read another format as strictly as the record | [`json`] |
 //! | know why all of it is safe | [`protocol`] |
 //!
 //! The driver for a directory is the crate `lease-local`. The check at the resource is the crate
@@ -73,7 +74,7 @@
 pub mod auth;
 mod hex;
 pub mod history;
-mod json;
+pub mod json;
 pub mod key;
 pub mod machine;
 pub mod probe;

@@ -111,9 +111,9 @@ impl Timing {
 
     /// The same, told the largest ttl of any instance of the cluster.
     ///
-    /// Whoever meets a lease that is missing or cannot be believed learns no ttl from it, and waits
-    /// for this long: the holder that is not visible may be the one with the largest. The default
-    /// is one's own T, right only where all instances have the same.
+    /// Every standby waits at least this long: a lease that is missing or cannot be believed tells no
+    /// ttl, and one that can be may be an older record, put back over that of a holder with a larger
+    /// ttl. The default is one's own T, right only where all instances have the same.
     ///
     /// # Errors
     ///

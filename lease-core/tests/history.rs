@@ -4,9 +4,9 @@
 
 use fencing::Epoch;
 use lease_core::{
-    history::{History, HistoryError, InstanceDir, InstanceDirError, MAX_HISTORY_BYTES},
+    history::{Forced, History, HistoryError, InstanceDir, InstanceDirError, MAX_HISTORY_BYTES},
     key::ClusterName,
-    record::{Nonce, Ttl, Unreadable},
+    record::{Label, Nonce, SnapshotMark, Ttl, Unreadable},
 };
 use proptest::prelude::*;
 use std::{
@@ -103,6 +103,43 @@ fn marks_never_go_down_on_disk() {
     let history = open(&path).history(&orders());
     assert_eq!(history.last_epoch, Epoch::new(12));
     assert!(history.seen_authenticated_lease);
+}
+
+fn snapshot(second: u32) -> Option<SnapshotMark> {
+    let at = Label::new(&format!("2026-10-12T09:58:{second:02}.517Z")).unwrap();
+    Some(SnapshotMark { epoch: Epoch::new(7)?, at })
+}
+
+#[test]
+fn the_marks_of_snapshots_go_down_by_an_operator_only() {
+    let (_scratch, path) = scratch();
+    let dir = open(&path);
+    let both = |dir: &InstanceDir| {
+        let history = dir.history(&orders());
+        (history.newest_snapshot, history.newest_named_snapshot)
+    };
+    dir.update(&orders(), |history| {
+        history.newest_snapshot = snapshot(30);
+        history.newest_named_snapshot = snapshot(40);
+    })
+    .unwrap();
+    dir.update(&orders(), |history| {
+        history.newest_snapshot = snapshot(20);
+        history.newest_named_snapshot = None;
+    })
+    .unwrap();
+    drop(dir);
+    let dir = open(&path);
+    assert_eq!(both(&dir), (snapshot(30), snapshot(40)));
+
+    dir.forced_takeover(&orders(), Forced::KeptOwnDatabase).unwrap();
+    assert_eq!(both(&dir), (snapshot(30), snapshot(30)));
+    dir.forced_takeover(&orders(), Forced::Restored(snapshot(10).unwrap())).unwrap();
+    drop(dir);
+    let dir = open(&path);
+    assert_eq!(both(&dir), (snapshot(10), snapshot(10)));
+    dir.update(&orders(), |history| history.newest_snapshot = snapshot(9)).unwrap();
+    assert_eq!(both(&dir), (snapshot(10), snapshot(10)), "from here on they go up again");
 }
 
 #[test]

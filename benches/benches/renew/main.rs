@@ -4,6 +4,7 @@ mod bare;
 mod holder;
 mod local;
 mod memory;
+#[path = "../paired/mod.rs"]
 mod paired;
 mod runner;
 

@@ -73,8 +73,12 @@ pub enum Step {
     SyncFile,
     /// What the caller wanted looked at before the rename.
     BeforeRename,
-    /// Renaming the temporary file to its target.
+    /// Renaming the temporary file, or another, to its target.
     Rename,
+    /// Giving the file a second name.
+    Link,
+    /// Removing the name of the file.
+    Remove,
     /// `fsync` of the directory.
     SyncDirectory,
 }
@@ -92,7 +96,9 @@ impl fmt::Display for Step {
             Self::Write => "writing the temporary file",
             Self::SyncFile => "fsync of the temporary file",
             Self::BeforeRename => "the check before the rename",
-            Self::Rename => "renaming the temporary file to it",
+            Self::Rename => "renaming the new file to it",
+            Self::Link => "linking it",
+            Self::Remove => "removing it",
             Self::SyncDirectory => "fsync of its directory",
         })
     }
@@ -142,7 +148,8 @@ impl ReadError {
     }
 }
 
-/// A file was not written, or may have been: the variants tell what is known.
+/// A file was not written, linked, renamed or removed, or may have been: the variants tell what is
+/// known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -152,9 +159,9 @@ pub enum WriteError {
         /// The target.
         path: PathBuf,
     },
-    /// The target may have the new content, and may lose it again in a power cut.
+    /// It may be done, and may be undone again by a power cut.
     #[error(
-        "{path} may or may not have been written, {step} failed; read it again, and see the system's log for the disk",
+        "{path} may or may not have been changed, {step} failed; read it again, and see the system's log for the disk",
         path = path.display()
     )]
     InDoubt {
@@ -165,8 +172,8 @@ pub enum WriteError {
         /// What the system said.
         source: io::Error,
     },
-    /// The target is unchanged, and the temporary file is removed.
-    #[error("{path} was not written, {step} failed; {advice}", path = path.display(), advice = advice(source))]
+    /// The target is unchanged, and no temporary file is left.
+    #[error("{path} was not changed, {step} failed; {advice}", path = path.display(), advice = advice(source))]
     NotWritten {
         /// The target.
         path: PathBuf,

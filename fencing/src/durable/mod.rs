@@ -14,6 +14,9 @@
 //! - **Locking** ([`LockFile`]) is `flock` on a file that is never renamed or unlinked, with a look
 //!   at the inode after locking: a lock on a file that is no longer at its path excludes nobody.
 //!
+//! - **Names** ([`Directory::link`], [`Directory::rename`], [`Directory::remove`]) change one at a time,
+//!   each followed by an `fsync` of the directory, for what needs several steps in a certain order.
+//!
 //! The functions of this module take paths. [`Directory`] has the same operations relative to an
 //! open directory, for callers that walk down a tree in which no symlink may be followed, or that
 //! want something [looked at](Directory::replace) right before the rename.
@@ -45,12 +48,14 @@ compile_error!(
 );
 
 mod directory;
+mod entries;
 mod error;
 mod lock;
 mod read;
 mod write;
 
 pub use directory::Directory;
+pub use entries::Entry;
 pub use error::{FileKind, LockError, ReadError, Step, WriteError};
 pub use lock::LockFile;
 pub use read::{Content, Oversize};

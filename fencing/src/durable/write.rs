@@ -56,7 +56,7 @@ pub(super) fn write(
 /// Whether a rename that failed so was refused before anything changed.
 ///
 /// An I/O error is not among them: the change may be in the journal, or on its way to a server.
-fn refused_without_effect(errno: Errno) -> bool {
+pub(super) fn refused_without_effect(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::ACCESS

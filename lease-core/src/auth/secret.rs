@@ -93,6 +93,13 @@ impl ClusterSecret {
         Ok(Self(secret))
     }
 
+    /// The subkey that the cluster's snapshots are sealed with, info string `ha-snapshot`. It opens
+    /// every one of them: give it to nothing else.
+    #[must_use]
+    pub fn snapshot_subkey(&self) -> Zeroizing<[u8; 32]> {
+        self.subkey(Purpose::Snapshot).0
+    }
+
     /// HKDF-SHA256 without a salt: a key that says nothing about the keys for other purposes.
     pub(super) fn subkey(&self, purpose: Purpose) -> Subkey {
         let mut key = Zeroizing::new([0; 32]);
@@ -120,6 +127,7 @@ impl fmt::Debug for ClusterSecret {
 pub(super) enum Purpose {
     KeyId,
     Lease,
+    Snapshot,
 }
 
 impl Purpose {
@@ -127,6 +135,7 @@ impl Purpose {
         match self {
             Self::KeyId => b"ha-key-id",
             Self::Lease => b"ha-lease",
+            Self::Snapshot => b"ha-snapshot",
         }
     }
 }
@@ -288,6 +297,9 @@ mod tests {
     #[test]
     fn every_purpose_has_a_key_of_its_own() {
         let secret = ClusterSecret::new(GOOD).unwrap();
-        assert_ne!(secret.subkey(Purpose::KeyId).bytes(), secret.subkey(Purpose::Lease).bytes());
+        let keys = [Purpose::KeyId, Purpose::Lease, Purpose::Snapshot]
+            .map(|purpose| secret.subkey(purpose).bytes().to_vec());
+        assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[2] != keys[0]);
+        assert_eq!(secret.snapshot_subkey().as_slice(), keys[2]);
     }
 }

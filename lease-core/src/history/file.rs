@@ -4,7 +4,7 @@ use super::{History, MAX_HISTORY_BYTES, Opened};
 use crate::{
     json::{self, Object, Unreadable, Writer},
     key::{ClusterName, InstanceId},
-    record::{Nonce, Ttl},
+    record::{Label, Nonce, SnapshotMark, Ttl},
 };
 use fencing::durable::FileIdentity;
 use serde_json::value::RawValue;
@@ -100,6 +100,11 @@ impl Entry {
                 .optional("seen_authenticated_lease", "true or false", json::boolean)?
                 .unwrap_or(false),
             largest_ttl: fields.optional("largest_ttl_ms", "an integer, 1 to 86400000", ttl)?,
+            newest_snapshot: fields.object("newest_snapshot")?.map(snapshot).transpose()?,
+            newest_named_snapshot: fields
+                .object("newest_named_snapshot")?
+                .map(snapshot)
+                .transpose()?,
         };
         // An epoch that was opened was held.
         history.never_below(&History::default());
@@ -107,8 +112,15 @@ impl Entry {
     }
 
     fn encode(&self) -> String {
-        let History { last_epoch, opened, last_release, seen_authenticated_lease, largest_ttl } =
-            &self.history;
+        let History {
+            last_epoch,
+            opened,
+            last_release,
+            seen_authenticated_lease,
+            largest_ttl,
+            newest_snapshot,
+            newest_named_snapshot,
+        } = &self.history;
         let mut out = Writer::default();
         if let Some(epoch) = last_epoch {
             out.raw("last_epoch", epoch);
@@ -122,6 +134,13 @@ impl Entry {
         out.raw("seen_authenticated_lease", seen_authenticated_lease);
         if let Some(ttl) = largest_ttl {
             out.raw("largest_ttl_ms", ttl.as_millis());
+        }
+        let named = newest_named_snapshot;
+        for (name, mark) in [("newest_snapshot", newest_snapshot), ("newest_named_snapshot", named)]
+        {
+            if let Some(mark) = mark {
+                out.raw(name, encode_snapshot(mark));
+            }
         }
         keep(&mut out, &self.unknown);
         out.finish()
@@ -159,6 +178,26 @@ fn encode_opened(opened: &Opened) -> String {
     out.finish()
 }
 
+/// All of it or nothing, like the above: what decides about a rollback.
+fn snapshot(mut fields: Object<'_>) -> Result<SnapshotMark, Unreadable> {
+    let mark = SnapshotMark {
+        epoch: fields.needed("epoch", EPOCH, json::epoch)?,
+        at: fields.needed("at", "a short text", label)?,
+    };
+    match fields.rest().next() {
+        None => Ok(mark),
+        Some(_) => Err(Unreadable::Field { field: "newest_snapshot", expected: "epoch and at" }),
+    }
+}
+
+fn encode_snapshot(mark: &SnapshotMark) -> String {
+    let SnapshotMark { epoch, at } = mark;
+    let mut out = Writer::default();
+    out.raw("epoch", epoch);
+    out.text("at", at);
+    out.finish()
+}
+
 fn unknown(fields: Object<'_>) -> Unknown {
     fields.rest().map(|(name, value)| (name, value.get().to_owned())).collect()
 }
@@ -175,6 +214,10 @@ fn instance(value: &RawValue) -> Option<InstanceId> {
 
 fn nonce(value: &RawValue) -> Option<Nonce> {
     Nonce::from_hex(&json::string(value)?)
+}
+
+fn label(value: &RawValue) -> Option<Label> {
+    Label::new(&json::string(value)?).ok()
 }
 
 fn ttl(value: &RawValue) -> Option<Ttl> {
@@ -237,6 +280,11 @@ mod tests {
             r#"{"opened":{"epoch":7,"dev":1}}"#,
             r#"{"opened":{"epoch":7,"dev":1,"ino":-2}}"#,
             r#"{"opened":{"epoch":7,"dev":1,"ino":2,"x":1}}"#,
+            r#"{"newest_snapshot":null}"#,
+            r#"{"newest_snapshot":{"epoch":7}}"#,
+            r#"{"newest_snapshot":{"epoch":0,"at":""}}"#,
+            r#"{"newest_named_snapshot":{"epoch":7,"at":7}}"#,
+            r#"{"newest_named_snapshot":{"epoch":7,"at":"","x":1}}"#,
         ];
         for entry in entries {
             let text = LEAST.replace("{}", &format!("{{\"a\":{entry}}}"));
@@ -280,7 +328,13 @@ mod tests {
             last_release in any::<Option<[u8; 16]>>(),
             seen_authenticated_lease in any::<bool>(),
             ttl in 0..=86_400_000_u64,
+            marks in any::<[Option<(u64, u64)>; 2]>(),
         ) -> History {
+            let [newest_snapshot, newest_named_snapshot] = marks.map(|mark| {
+                let (epoch, at) = mark?;
+                let at = Label::new(&format!("{at:x}\"\\")).unwrap();
+                Some(SnapshotMark { epoch: Epoch::new(epoch)?, at })
+            });
             let mut history = History {
                 last_epoch: Epoch::new(last),
                 opened: opened.map(|(epoch, boot, (dev, ino))| Opened {
@@ -291,6 +345,8 @@ mod tests {
                 last_release: last_release.map(Nonce::from_bytes),
                 seen_authenticated_lease,
                 largest_ttl: Ttl::from_millis(ttl),
+                newest_snapshot,
+                newest_named_snapshot,
             };
             history.never_below(&History::default());
             history

@@ -1,6 +1,6 @@
 //! What is remembered of one cluster.
 
-use crate::record::{Nonce, Ttl};
+use crate::record::{Nonce, SnapshotMark, Ttl};
 use fencing::{Epoch, durable::FileIdentity};
 
 /// What one instance remembers of one cluster. Empty by default.
@@ -26,6 +26,14 @@ pub struct History {
     /// Whether this instance ever read or wrote an authenticated lease of the cluster. From then on
     /// an unsigned one is not believed (see [`acceptable`](crate::auth::acceptable)). Never unset.
     pub seen_authenticated_lease: bool,
+    /// The newest snapshot that this instance wrote or restored, the high-water mark of its own
+    /// database: nothing older is restored here without an operator. Set it after the fact, when the
+    /// snapshot is stored or the restored database in its place. Never lowered, but by
+    /// [`InstanceDir::forced_takeover`](super::InstanceDir::forced_takeover).
+    pub newest_snapshot: Option<SnapshotMark>,
+    /// The newest snapshot that an authentic lease named which this instance read. A manager sets it.
+    /// Never lowered, but by [`InstanceDir::forced_takeover`](super::InstanceDir::forced_takeover).
+    pub newest_named_snapshot: Option<SnapshotMark>,
     /// The largest ttl of an acceptable record that may still count (protocol, section 2). No mark:
     /// it is lowered once that ttl has passed.
     pub largest_ttl: Option<Ttl>,
@@ -48,7 +56,32 @@ impl History {
         // An epoch that was opened was held.
         self.last_epoch = self.last_epoch.max(before.last_epoch).max(epoch(self));
         self.seen_authenticated_lease |= before.seen_authenticated_lease;
+        raise(&mut self.newest_snapshot, before.newest_snapshot.as_ref());
+        raise(&mut self.newest_named_snapshot, before.newest_named_snapshot.as_ref());
     }
+
+    pub(super) fn force(&mut self, forced: Forced) {
+        if let Forced::Restored(mark) = forced {
+            self.newest_snapshot = Some(mark);
+        }
+        // What a lease named counts for nothing now: the operator has looked at it.
+        self.newest_named_snapshot.clone_from(&self.newest_snapshot);
+    }
+}
+
+fn raise(mark: &mut Option<SnapshotMark>, least: Option<&SnapshotMark>) {
+    if mark.as_ref() < least {
+        *mark = least.cloned();
+    }
+}
+
+/// What an operator decided when a takeover had been refused as a suspected rollback.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Forced {
+    /// The instance's own database is kept.
+    KeptOwnDatabase,
+    /// This snapshot was restored, however old it is.
+    Restored(SnapshotMark),
 }
 
 /// Under which circumstances a fence was opened, as
@@ -67,6 +100,54 @@ pub struct Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Label;
+
+    fn mark(epoch: u64, second: u32) -> Option<SnapshotMark> {
+        let at = Label::new(&format!("2026-10-12T09:58:{second:02}.517Z")).unwrap();
+        Some(SnapshotMark { epoch: Epoch::new(epoch)?, at })
+    }
+
+    #[test]
+    fn the_marks_of_snapshots_only_go_up_by_epoch_then_by_time() {
+        let before = History {
+            newest_snapshot: mark(9, 30),
+            newest_named_snapshot: mark(7, 1),
+            ..History::default()
+        };
+        for (newest, named, newest_after, named_after) in [
+            (None, None, mark(9, 30), mark(7, 1)),
+            (mark(9, 29), mark(7, 0), mark(9, 30), mark(7, 1)),
+            (mark(8, 59), mark(7, 2), mark(9, 30), mark(7, 2)),
+            (mark(10, 0), mark(10, 0), mark(10, 0), mark(10, 0)),
+        ] {
+            let mut after = History {
+                newest_snapshot: newest,
+                newest_named_snapshot: named,
+                ..History::default()
+            };
+            after.never_below(&before);
+            assert_eq!(after.newest_snapshot, newest_after);
+            assert_eq!(after.newest_named_snapshot, named_after);
+        }
+    }
+
+    #[test]
+    fn an_operator_lowers_both_marks() {
+        let before = History {
+            last_epoch: Epoch::new(12),
+            newest_snapshot: mark(9, 30),
+            newest_named_snapshot: mark(11, 1),
+            ..History::default()
+        };
+        let mut restored = before.clone();
+        restored.force(Forced::Restored(mark(8, 0).unwrap()));
+        let both = (mark(8, 0), mark(8, 0));
+        assert_eq!((restored.newest_snapshot, restored.newest_named_snapshot), both);
+        assert_eq!(restored.last_epoch, Epoch::new(12), "nothing else is lowered");
+        let mut kept = before;
+        kept.force(Forced::KeptOwnDatabase);
+        assert_eq!((kept.newest_snapshot, kept.newest_named_snapshot), (mark(9, 30), mark(9, 30)));
+    }
 
     fn opened(epoch: u64, ino: u64) -> Option<Opened> {
         let lock = FileIdentity { dev: 1, ino };

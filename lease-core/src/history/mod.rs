@@ -12,7 +12,9 @@
 //! ```text
 //! {"format":1,"instance":"0f1e…","clusters":{"orders":{
 //!   "last_epoch":7,"opened":{"epoch":7,"boot_id":"2c8a…","dev":2049,"ino":131},
-//!   "last_release":"ab01…","seen_authenticated_lease":true,"largest_ttl_ms":30000}}}
+//!   "last_release":"ab01…","seen_authenticated_lease":true,"largest_ttl_ms":30000,
+//!   "newest_snapshot":{"epoch":7,"at":"2026-10-12T09:58:41.517Z"},
+//!   "newest_named_snapshot":{"epoch":7,"at":"2026-10-12T09:58:41.517Z"}}}}
 //! ```
 //!
 //! # What is strict, and what is kept
@@ -39,7 +41,7 @@ use fencing::{
     durable::{self, Content, Directory, FileIdentity, LockFile, ReadError, WriteError},
 };
 use file::Document;
-pub use marks::{History, Opened};
+pub use marks::{Forced, History, Opened};
 use std::{
     ffi::OsStr,
     io,
@@ -157,8 +159,9 @@ impl InstanceDir {
 
     /// Changes what is remembered of `cluster`; it is on disk when this returns.
     ///
-    /// Marks only go up: a lower `last_epoch`, another `opened` below it, and a
-    /// `seen_authenticated_lease` that is taken back are not taken over, whatever `change` does.
+    /// Marks only go up: a lower `last_epoch`, another `opened` below it, a
+    /// `seen_authenticated_lease` that is taken back, and an older snapshot than was written, restored
+    /// or named before are not taken over, whatever `change` does.
     /// `opened` raises `last_epoch` along. Nothing is written if nothing changes. If `change` panics,
     /// nothing changes. It must not call `update` itself: changes wait for each other.
     ///
@@ -172,12 +175,37 @@ impl InstanceDir {
         cluster: &ClusterName,
         change: impl FnOnce(&mut History),
     ) -> Result<(), HistoryError> {
+        self.rewrite(cluster, |after, before| {
+            change(after);
+            after.never_below(before);
+        })
+    }
+
+    /// An operator has forced a takeover past the protection against rollback, and it was made: the
+    /// marks of snapshots are what that decision left, even if that is lower. On disk when this
+    /// returns. Nothing else is lowered.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update). The next takeover is then refused like the one before.
+    pub fn forced_takeover(
+        &self,
+        cluster: &ClusterName,
+        forced: Forced,
+    ) -> Result<(), HistoryError> {
+        self.rewrite(cluster, |history, _| history.force(forced))
+    }
+
+    fn rewrite(
+        &self,
+        cluster: &ClusterName,
+        change: impl FnOnce(&mut History, &History),
+    ) -> Result<(), HistoryError> {
         let _turn = locked(&self.turn);
         let State { mut document, in_doubt } = locked(&self.state).clone();
         let before = document.history(cluster).cloned().unwrap_or_default();
         let mut after = before.clone();
-        change(&mut after);
-        after.never_below(&before);
+        change(&mut after, &before);
         if after == before && !in_doubt {
             return Ok(());
         }

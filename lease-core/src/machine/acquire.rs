@@ -5,6 +5,7 @@ use super::{
     core::{Core, LastSnapshot, OwnWrite},
     event::{Attempted, Event, Predecessor, WaitReason, Waiting},
     holding::Taken,
+    inherited::Inherited,
     io::{Action, Draft, Entropy, Request, RequestId},
     rules::Rules,
     seen::Seen,
@@ -35,6 +36,7 @@ pub(super) struct Acquisition {
     pub(super) hold_back: Option<Duration>,
     pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
+    pub(super) inherited: Inherited,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -52,10 +54,10 @@ impl Standby {
         hold_back: Option<Duration>,
         predecessor: Predecessor,
     ) -> Option<Action> {
-        // A fence that is held back opens that much later; its epoch is of that time. Otherwise a
-        // lease that is taken, deleted and created within one second could give one number twice.
+        // Numbers are told apart by the second. A lease that is taken, deleted and created within one
+        // second, by clocks that agree to a second, still gives two: what is held back opens later.
         let opens_at = match hold_back {
-            Some(hold_back) => now.wall + hold_back + Duration::from_secs(1),
+            Some(_) => now.wall + Duration::from_secs(2),
             None => now.wall,
         };
         let Ok(epoch) = core.known.next_epoch(&core.config, opens_at) else {
@@ -86,6 +88,7 @@ impl Standby {
             hold_back,
             predecessor,
             last_snapshot: draft.last_snapshot.clone(),
+            inherited: Inherited::of(seen, core),
         };
         self.attempt = Some(Attempt { id, acquisition });
         let request = match seen.version() {
@@ -157,7 +160,7 @@ impl Standby {
         now: MonotonicTime,
     ) -> Transition {
         core.known.no_more_reclaims();
-        let Acquisition { write, hold_back, predecessor, last_snapshot } = acquisition;
+        let Acquisition { write, hold_back, predecessor, last_snapshot, inherited } = acquisition;
         Transition::Take(Taken {
             write,
             version,
@@ -165,6 +168,7 @@ impl Standby {
             held_back_until: hold_back.map(|hold_back| now + hold_back),
             predecessor,
             last_snapshot,
+            inherited,
         })
     }
 

@@ -1,6 +1,10 @@
 //! What a machine is told when it is made.
 
-use crate::{key::InstanceId, record::Nonce, timing::Timing};
+use crate::{
+    key::InstanceId,
+    record::{Nonce, SnapshotMark},
+    timing::Timing,
+};
 use fencing::Epoch;
 use std::time::Duration;
 
@@ -69,6 +73,8 @@ pub struct Past {
     pub seen_authenticated: bool,
     /// The largest ttl that it remembers of the cluster.
     pub largest_ttl: Option<Duration>,
+    /// The newest snapshot that it knows an authentic lease to have named.
+    pub newest_named_snapshot: Option<SnapshotMark>,
 }
 
 impl Past {

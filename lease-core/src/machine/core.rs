@@ -2,7 +2,8 @@
 
 use super::{
     config::{Config, Past},
-    event::{Attempted, Event},
+    event::{Attempted, Event, Predecessor},
+    inherited::Inherited,
     io::{Action, Draft, Facts, FenceOrder, Note, RequestId},
     known::Known,
     rules::Rules,
@@ -23,6 +24,8 @@ pub(super) struct Core<R> {
     pub(super) wanted: bool,
     /// The machine stops once no tenure is left.
     pub(super) stopping: bool,
+    /// A lease of one's own that is taken again at once: its epoch was too low to open its fence.
+    pub(super) retaking: Option<Retaking>,
     /// No acquisition before this time.
     pub(super) keep_out: Option<KeepOut>,
     actions: VecDeque<Action>,
@@ -33,6 +36,14 @@ pub(super) struct Core<R> {
     unwritten: Note,
     writing: Option<(RequestId, Note)>,
     write_again: Option<MonotonicTime>,
+}
+
+/// What was taken over under an epoch that turned out to be too low.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Retaking {
+    pub(super) epoch: Epoch,
+    pub(super) predecessor: Predecessor,
+    pub(super) inherited: Inherited,
 }
 
 /// Why and until when a process keeps out of a lease.
@@ -50,6 +61,7 @@ impl<R: Rules> Core<R> {
             known: Known::new(past, now),
             wanted: false,
             stopping: false,
+            retaking: None,
             keep_out: None,
             actions: VecDeque::new(),
             events: VecDeque::new(),
@@ -155,6 +167,10 @@ impl<R: Rules> Core<R> {
     ) {
         if verdict == Verdict::Authentic {
             self.learn_authenticated();
+            let named = facts.and_then(|facts| facts.last_snapshot.as_ref());
+            if let Some(mark) = named.filter(|mark| self.known.learn_named(mark)) {
+                self.unwritten.newest_named_snapshot = Some(mark.clone());
+            }
         }
         match facts.filter(|_| self.known.accepts(&self.config, verdict)) {
             None => self.known.learn_unacceptable(facts),

@@ -255,6 +255,9 @@ pub enum AbandonReason {
     Application,
     /// It was not confirmed within its budget.
     BudgetSpent,
+    /// Snapshots prove an epoch that is not below the one it had taken, or it could not be told
+    /// within its budget whether they do. It tries again at once, under a larger epoch.
+    EpochFloor,
     /// The history could not be written, or not within T.
     History,
     /// The lease it was taken over from could not be believed.
@@ -266,6 +269,9 @@ impl fmt::Display for AbandonReason {
         f.write_str(match self {
             Self::Application => "the application gave it up",
             Self::BudgetSpent => "it was not confirmed within its budget",
+            Self::EpochFloor => {
+                "its epoch is not above every epoch that snapshots prove, or that could not be told"
+            }
             Self::History => "the history could not be written in time",
             Self::UntrustedPredecessor => {
                 "the lease it was taken over from cannot be believed; find out who wrote it"

@@ -9,12 +9,14 @@ use super::{
     core::{Core, KeepOut, LastSnapshot, OwnWrite},
     doubt::Resolve,
     event::{AbandonReason, Attempted, EndReason, Event, Predecessor, WaitReason, Waiting},
+    floor::FloorCheck,
+    inherited::Inherited,
     io::{Action, Draft, Entropy, FenceOrder, Request, RequestId},
     release::Releasing,
     rules::Rules,
 };
 use crate::{
-    record::Nonce,
+    record::{Nonce, SnapshotMark},
     store::{StoreErrorKind, Version},
 };
 use fencing::{Epoch, MonotonicTime, Reading};
@@ -27,6 +29,7 @@ pub(super) struct Taken {
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
+    pub(super) inherited: Inherited,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -49,8 +52,12 @@ pub(super) struct Holding {
     /// When the takeover is abandoned: unless it is confirmed, and then unless it is recorded.
     pub(super) budget_until: MonotonicTime,
     pub(super) sign: bool,
-    predecessor: Predecessor,
+    pub(super) floor: FloorCheck,
+    pub(super) predecessor: Predecessor,
     pub(super) last_snapshot: LastSnapshot,
+    /// From which write on the lease names it.
+    named_from_seq: u64,
+    pub(super) inherited: Inherited,
 }
 
 /// A renewal that was sent and not answered.
@@ -74,7 +81,8 @@ pub(super) enum Stage {
 
 impl Holding {
     pub(super) fn new<R: Rules>(core: &Core<R>, taken: Taken, now: MonotonicTime) -> Self {
-        let Taken { write, version, held_back_until, predecessor, last_snapshot } = taken;
+        let Taken { write, version, held_back_until, predecessor, last_snapshot, inherited } =
+            taken;
         Self {
             epoch: write.epoch,
             version,
@@ -88,8 +96,11 @@ impl Holding {
             held_back_until,
             budget_until: now + core.config.takeover_budget,
             sign: predecessor.is_trusted(),
+            floor: FloorCheck::new(core, now),
             predecessor,
             last_snapshot,
+            named_from_seq: 0,
+            inherited,
         }
     }
 
@@ -98,6 +109,22 @@ impl Holding {
             epoch: self.epoch,
             predecessor: self.predecessor.clone(),
             held_back_until: self.held_back_until,
+        }
+    }
+
+    /// The lease names this snapshot from now on, and is written at once. Once it is active, never an
+    /// older one; before, whatever was restored.
+    pub(super) fn name_snapshot(&mut self, mark: SnapshotMark, now: MonotonicTime) {
+        let is_news = match &self.stage {
+            Stage::TakingOver { .. } => Some(&mark) != self.last_snapshot.as_ref(),
+            _ => Some(&mark) > self.last_snapshot.as_ref(),
+        };
+        if is_news {
+            self.last_snapshot = Some(mark);
+            self.named_from_seq = self.seq.saturating_add(1);
+            if self.flights.is_empty() {
+                self.renew_at = self.renew_at.min(now);
+            }
         }
     }
 
@@ -117,7 +144,8 @@ impl Holding {
             true => now.monotonic >= deadline,
             false => now.monotonic > deadline,
         };
-        let is_past_on_wall = now.wall >= self.proven.wall + core.window();
+        let is_past_on_wall =
+            R::WALL_CLOCK_IS_LOOKED_AT && now.wall >= self.proven.wall + core.window();
         if is_past || is_past_on_wall {
             let did_not_run = now.monotonic - deadline > core.config.timing.renew() || !is_past;
             let reason = match &self.stage {
@@ -132,6 +160,9 @@ impl Holding {
             return Some(ended);
         }
         let overran = match &self.stage {
+            Stage::TakingOver { .. } if self.floor.is_overdue(now.monotonic) => {
+                return self.abandon(core, AbandonReason::EpochFloor, now.monotonic);
+            }
             Stage::TakingOver { confirmed: false } => AbandonReason::BudgetSpent,
             Stage::Opening(_) => AbandonReason::History,
             Stage::Active | Stage::Releasing(_) | Stage::TakingOver { .. } => return None,
@@ -150,9 +181,13 @@ impl Holding {
     ) -> Option<Action> {
         if self.stage == (Stage::TakingOver { confirmed: true })
             && !self.is_held_back(now.monotonic)
+            && self.floor.is_proved()
         {
             self.open_once_recorded(core, now.monotonic);
             return None;
+        }
+        if let Some(action) = self.floor_action(core, now.monotonic) {
+            return Some(action);
         }
         if let Some(action) = self.resolve_action(core, now.monotonic) {
             return Some(action);
@@ -209,6 +244,9 @@ impl Holding {
             Err(StoreErrorKind::Contended) if self.is_refused() => {
                 return self.refused(core, now.monotonic);
             }
+            Err(StoreErrorKind::Contended) if !R::CONFLICT_IS_LOOKED_INTO => {
+                return Some(self.lost(core, now.monotonic));
+            }
             Err(StoreErrorKind::Contended) => self.resolve_from(core, now.monotonic, true),
             Err(StoreErrorKind::Unsupported) => {
                 return Some(self.end(core, EndReason::StoreRefused, now.monotonic));
@@ -237,14 +275,19 @@ impl Holding {
             _ => next = next.min(self.renew_at),
         }
         match (&self.stage, self.held_back_until) {
-            (Stage::TakingOver { confirmed: true }, Some(until)) => next = next.min(until),
+            (Stage::TakingOver { confirmed: true }, Some(until)) if !self.floor.is_asked() => {
+                next = next.min(until);
+            }
             (Stage::TakingOver { confirmed: false } | Stage::Opening(_), _) => {
                 next = next.min(self.budget_until);
             }
             _ => {}
         }
         let resolve = self.resolve.as_ref().map(|resolve| resolve.timeout(core));
-        [resolve, self.release_timeout(core)].into_iter().flatten().fold(next, Ord::min)
+        [resolve, self.release_timeout(core), self.floor_timeout()]
+            .into_iter()
+            .flatten()
+            .fold(next, Ord::min)
     }
 
     pub(super) fn waiting(&self, now: MonotonicTime) -> Option<Waiting> {
@@ -254,6 +297,7 @@ impl Holding {
             Stage::TakingOver { confirmed: false } => {
                 (WaitReason::Confirmation, Some(self.budget_until))
             }
+            Stage::TakingOver { .. } if !self.floor.is_proved() => (WaitReason::EpochFloor, None),
             Stage::Opening(_) | Stage::Releasing(_) | Stage::TakingOver { .. } => {
                 (WaitReason::Store, None)
             }
@@ -273,7 +317,10 @@ impl Holding {
         self.forget_requests(core);
         self.doubts.clear();
         self.version = version;
-        self.renew_at = now.max(write.sent.monotonic + core.config.timing.renew());
+        self.renew_at = match write.seq < self.named_from_seq {
+            true => now,
+            false => now.max(write.sent.monotonic + core.config.timing.renew()),
+        };
         if write.signed {
             core.learn_authenticated();
         }
@@ -294,7 +341,7 @@ impl Holding {
         core: &mut Core<R>,
         now: MonotonicTime,
     ) -> Option<Transition> {
-        if !self.is_in_doubt() {
+        if !self.is_in_doubt() || !R::DOUBT_IS_RESOLVED {
             return Some(self.lost(core, now));
         }
         self.resolve_from(core, now, false);
@@ -350,7 +397,9 @@ impl Holding {
             Stage::Releasing(releasing) => (true, releasing.is_abandoning()),
             _ => (false, false),
         };
-        core.keep_out = if abandoning || matches!(reason, EndReason::Abandoned(_)) {
+        core.keep_out = if core.retaking.is_some() {
+            None
+        } else if abandoning || matches!(reason, EndReason::Abandoned(_)) {
             Some(KeepOut { until: now + timing.ttl(), after_abandon: true })
         } else if released && core.config.keep_out_after_release {
             Some(KeepOut { until: now + timing.renew() * 2, after_abandon: false })

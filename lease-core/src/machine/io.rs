@@ -168,6 +168,8 @@ pub struct Note {
     pub seen_authenticated: bool,
     /// A larger ttl than any known was seen in the cluster.
     pub largest_ttl: Option<Duration>,
+    /// An authentic lease named a newer snapshot than any before.
+    pub newest_named_snapshot: Option<SnapshotMark>,
 }
 
 /// Where nonces come from. Fresh from the operating system at every write: two clones of one

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     auth::{self, Verdict},
-    record::Nonce,
+    record::{Nonce, SnapshotMark},
     timing::Timing,
 };
 use fencing::{Epoch, MonotonicTime, WallTime, token::EpochsExhausted};
@@ -67,7 +67,9 @@ impl<R: Rules> Known<R> {
 
     /// Notes what an acceptable record says. Returns the ttl if no remembered one is as large.
     pub(super) fn learn(&mut self, facts: &Facts, now: MonotonicTime) -> Option<Duration> {
-        self.learn_epoch(facts.epoch);
+        if R::EPOCH_IS_ABOVE_WHAT_WAS_SEEN {
+            self.learn_epoch(facts.epoch);
+        }
         self.untouched = false;
         self.forget_old_ttls(now);
         let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < facts.ttl);
@@ -108,9 +110,22 @@ impl<R: Rules> Known<R> {
         }
     }
 
+    /// Notes a snapshot that an authentic lease names. True if it is newer than all before.
+    pub(super) fn learn_named(&mut self, mark: &SnapshotMark) -> bool {
+        let is_newer = Some(mark) > self.past.newest_named_snapshot.as_ref();
+        if is_newer {
+            self.past.newest_named_snapshot = Some(mark.clone());
+        }
+        is_newer
+    }
+
     /// Notes an authenticated lease. True the first time.
     pub(super) fn learn_authenticated(&mut self) -> bool {
         !std::mem::replace(&mut self.seen_authenticated, true)
+    }
+
+    pub(super) fn has_seen_authenticated(&self) -> bool {
+        self.seen_authenticated
     }
 
     pub(super) fn learn_floor(&mut self, floor: Option<Epoch>) {
@@ -138,17 +153,20 @@ impl<R: Rules> Known<R> {
         }
     }
 
-    /// W for an acceptable lease that says `ttl`.
+    /// W for an acceptable lease that says `ttl`. Never below the largest of the cluster: the holder that
+    /// acts may be another than the one whose record stands there.
     pub(super) fn wait(&self, timing: &Timing, ttl: Duration, now: MonotonicTime) -> Duration {
-        let remembered = self.ttls.iter().filter(|(ttl, read)| now - *read < *ttl).map(|(t, _)| *t);
-        remembered.chain([ttl, timing.ttl()]).max().unwrap_or(ttl).min(Timing::MAX_TTL)
+        let is_recent = |(ttl, read): &&(Duration, MonotonicTime)| now - *read < *ttl;
+        let remembered = self.ttls.iter().filter(is_recent).map(|(ttl, _)| *ttl);
+        let remembered = remembered.filter(|_| R::WAIT_COVERS_THE_RECORDS_TTL);
+        let told = if R::WAIT_COVERS_THE_RECORDS_TTL { ttl } else { timing.ttl() };
+        let largest = if R::WAIT_COVERS_THE_CLUSTERS_TTL { timing.max_cluster_ttl() } else { told };
+        remembered.chain([told, largest, timing.ttl()]).max().unwrap_or(ttl).min(Timing::MAX_TTL)
     }
 
     /// W where the lease tells no ttl: it is missing, or cannot be believed.
     pub(super) fn wait_unknown(&self, timing: &Timing, now: MonotonicTime) -> Duration {
-        let least =
-            if R::UNKNOWN_TTL_IS_THE_LARGEST { timing.max_cluster_ttl() } else { timing.ttl() };
-        self.wait(timing, least, now)
+        self.wait(timing, timing.ttl(), now)
     }
 
     /// The epoch that the history shows as opened under today's lock file, once.

@@ -65,7 +65,9 @@ mod config;
 mod core;
 mod doubt;
 mod event;
+mod floor;
 mod holding;
+mod inherited;
 mod io;
 mod known;
 mod opening;
@@ -79,6 +81,7 @@ pub use config::{Config, EpochOrigin, FirstStart, Past, TrustRelease};
 pub use event::{
     AbandonReason, Attempted, EndReason, Event, LeaseSeen, Predecessor, WaitReason, Waiting,
 };
+pub use inherited::Inherited;
 pub use io::{
     Action, Draft, Entropy, Facts, FenceOrder, Note, Reply, Request, RequestId, Sighting,
 };
@@ -89,7 +92,7 @@ use self::{
     holding::{Holding, Stage, Taken},
     standby::Standby,
 };
-use crate::store::StoreErrorKind;
+use crate::{record::SnapshotMark, store::StoreErrorKind};
 use fencing::{Epoch, MonotonicTime, Reading};
 use std::time::Duration;
 
@@ -158,7 +161,9 @@ impl<R: Rules> Machine<R> {
 
     /// The answer to [`Action::Send`]. One that nobody waits for any more changes nothing.
     pub fn handle_reply(&mut self, id: RequestId, reply: Reply, now: Reading) {
-        self.enter(now);
+        if R::DEADLINE_COMES_FIRST {
+            self.enter(now);
+        }
         let (core, at) = (&mut self.core, now.monotonic);
         let transition = match (&mut self.state, reply) {
             (State::Holding(holding), Reply::Read(sighting)) => {
@@ -205,8 +210,13 @@ impl<R: Rules> Machine<R> {
         now: Reading,
     ) {
         self.enter(now);
-        if let State::Standby(standby) = &mut self.state {
-            standby.floor(&mut self.core, id, told, now.monotonic);
+        match &mut self.state {
+            State::Holding(holding) => {
+                let transition = holding.floor_told(&mut self.core, id, told, now.monotonic);
+                self.apply(transition, now);
+            }
+            State::Standby(standby) => standby.floor(&mut self.core, id, told, now.monotonic),
+            State::Refused | State::Stopped => {}
         }
     }
 
@@ -240,6 +250,17 @@ impl<R: Rules> Machine<R> {
     /// this instance keeps out of the next takeover for T. Does nothing once the fence is open.
     pub fn abandon(&mut self, reason: AbandonReason, now: Reading) {
         self.with_holding(now, |holding, core| holding.abandon(core, reason, now.monotonic));
+    }
+
+    /// The lease names this snapshot as the newest from now on, and is written at once. Call it once
+    /// the snapshot is stored, and before [`confirm`](Self::confirm) with the one that was restored.
+    ///
+    /// An active instance never names an older one than before; a takeover names what it restored.
+    pub fn name_snapshot(&mut self, mark: SnapshotMark, now: Reading) {
+        self.enter(now);
+        if let State::Holding(holding) = &mut self.state {
+            holding.name_snapshot(mark, now.monotonic);
+        }
     }
 
     /// Gives the lease back: the fence shuts at once, then the release is written.
@@ -338,6 +359,15 @@ impl<R: Rules> Machine<R> {
         }
     }
 
+    /// What the current tenure took over from.
+    #[must_use]
+    pub fn inherited(&self) -> Option<&Inherited> {
+        match &self.state {
+            State::Holding(holding) => Some(&holding.inherited),
+            _ => None,
+        }
+    }
+
     /// Until when the current tenure is proved (half-open), whether or not its fence is open.
     #[must_use]
     pub fn deadline(&self) -> Option<MonotonicTime> {
@@ -423,6 +453,7 @@ impl<R: Rules> Machine<R> {
                 self.state = State::Refused;
             }
             Some(Transition::Take(taken)) => {
+                self.core.retaking = None;
                 self.core.known.learn_epoch(taken.write.epoch);
                 let holding = Holding::new(&self.core, taken, now.monotonic);
                 if holding.sign {

@@ -74,7 +74,9 @@ impl Holding {
             };
             return Some(self.end(core, reason, now));
         }
-        core.fence(FenceOrder::Shut);
+        if R::SHUT_BEFORE_THE_RELEASE {
+            core.fence(FenceOrder::Shut);
+        }
         self.stage = Stage::Releasing(Releasing { reason, step: Step::Start(now) });
         None
     }

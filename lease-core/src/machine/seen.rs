@@ -8,7 +8,7 @@
 
 use super::{
     config::TrustRelease,
-    core::{Core, LastSnapshot},
+    core::{Core, LastSnapshot, Retaking},
     event::{LeaseSeen, Predecessor, WaitReason},
     io::{Facts, Sighting},
     rules::Rules,
@@ -201,6 +201,14 @@ impl Seen {
         }
     }
 
+    /// What is taken again, with what stood there before one's own.
+    pub(super) fn retaking<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Retaking> {
+        match &self.what {
+            What::Missing => None,
+            What::Lease(lease) => lease.retaking(core),
+        }
+    }
+
     /// From when this instance may take it, and how (protocol, section 4).
     pub(super) fn opening<R: Rules>(&self, core: &Core<R>, now: MonotonicTime) -> Opening {
         let timing = &core.config.timing;
@@ -221,8 +229,12 @@ impl Seen {
             What::Missing => return at_once(creation_hold_back(core, now), Predecessor::Missing),
             What::Lease(lease) => lease,
         };
+        if let Some(retaking) = lease.retaking(core) {
+            return at_once(None, retaking.predecessor.clone());
+        }
         let Some(facts) = lease.acceptable(core) else {
             let predecessor = Predecessor::Untrusted { verdict: lease.verdict };
+            let unknown = if R::UNACCEPTABLE_IS_WAITED_OUT { unknown } else { Duration::ZERO };
             return waited_out(unknown, WaitReason::UntrustedLease, predecessor);
         };
         let (epoch, wait) = (facts.epoch, core.known.wait(timing, facts.ttl, now));
@@ -237,7 +249,8 @@ impl Seen {
             }
             None => {
                 let predecessor = Predecessor::Released { epoch };
-                if core.known.highest_epoch() > Some(epoch) {
+                let is_older = core.known.highest_epoch() > Some(epoch);
+                if is_older && R::OLDER_RELEASE_IS_WAITED_OUT {
                     waited_out(unknown, WaitReason::UntrustedLease, predecessor)
                 } else if lease.trusted_release {
                     at_once(None, predecessor)
@@ -281,6 +294,12 @@ impl Lease {
 
     fn acceptable<R: Rules>(&self, core: &Core<R>) -> Option<&Arc<Facts>> {
         self.facts.as_ref().filter(|_| core.known.accepts(&core.config, self.verdict))
+    }
+
+    /// It is one's own, given up only since its epoch was too low (signed or not: the nonce tells).
+    fn retaking<'a, R: Rules>(&self, core: &'a Core<R>) -> Option<&'a Retaking> {
+        let facts = self.facts.as_ref().filter(|facts| core.known.is_own_write(facts))?;
+        core.retaking.as_ref().filter(|retaking| retaking.epoch == facts.epoch)
     }
 
     /// Held by this very instance before it was restarted, and proved so by its history.

@@ -41,18 +41,24 @@ pub use value::{Label, LabelError, MAX_LABEL_BYTES, Nonce, Ttl, TtlError, rfc333
 /// Both are under the MAC. They are handed on from lease to lease until an active instance names a
 /// newer one.
 ///
+/// What is older is less: by epoch, then by time, which is compared as text and with no clock. Times
+/// of the one spelling that snapshots have compare as they should.
+///
 /// ```
 /// use lease_core::{fencing::Epoch, record::{Label, SnapshotMark}};
 ///
 /// let mark = SnapshotMark { epoch: Epoch::MIN, at: Label::new("2026-10-12T09:58:41.517Z")? };
-/// assert_ne!(mark, SnapshotMark { at: Label::new("2026-10-12T09:58:41.517+00:00")?, ..mark.clone() });
+/// let newer = SnapshotMark { at: Label::new("2026-10-12T09:58:41.518Z")?, ..mark.clone() };
+/// assert!(mark < newer);
+/// assert!(newer < SnapshotMark { epoch: newer.epoch.next().unwrap(), ..mark });
 /// # Ok::<(), lease_core::record::LabelError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SnapshotMark {
+    // The order of the fields is the order of marks.
     /// The epoch it was written under.
     pub epoch: Epoch,
-    /// When, as the snapshot's own name has it. Compared as text, never with a clock.
+    /// When, as the snapshot's own header has it.
     pub at: Label,
 }
 

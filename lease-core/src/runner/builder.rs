@@ -254,6 +254,7 @@ impl LeaseBuilder {
             let _gone = gone;
             match self.parts().await {
                 Ok(parts) => {
+                    driver_shared.set_history(parts.history.as_ref());
                     let driver = Driver::new(parts, driver_shared, status, driver_events);
                     if ready.send(Ok(())).is_ok() {
                         driver.run().await;
@@ -350,6 +351,7 @@ impl LeaseBuilder {
             past.last_release = known.last_release;
             past.seen_authenticated = known.seen_authenticated_lease;
             past.largest_ttl = known.largest_ttl.map(Ttl::duration);
+            past.newest_named_snapshot = known.newest_named_snapshot;
             past.reclaimable = dir.reclaimable(cluster).filter(|_| self.reclaim);
         }
         past

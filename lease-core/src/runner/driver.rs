@@ -120,6 +120,10 @@ impl Driver {
         }
         self.machine.want(self.shared.is_wanted(), now);
         let Some(tenure) = &self.tenure else { return };
+        // Before a wish to confirm: what is confirmed names what was restored.
+        if let Some(mark) = tenure.snapshot() {
+            self.machine.name_snapshot(mark, now);
+        }
         match tenure.wish() {
             Wish::Hold => {}
             Wish::Confirm => self.machine.confirm(now),
@@ -284,7 +288,11 @@ impl Driver {
             Event::TakingOver { epoch, predecessor, held_back_until } => {
                 let control = FenceControl::new(*epoch, Arc::clone(&self.parts.clock));
                 let lost = self.shared.stopping.child_token();
-                let tenure = TenureState::new(control, predecessor.clone(), *held_back_until, lost);
+                // A tenure that is over already has no one to tell.
+                let inherited = self.machine.inherited().cloned().unwrap_or_default();
+                let predecessor = predecessor.clone();
+                let tenure =
+                    TenureState::new(control, predecessor, inherited, *held_back_until, lost);
                 let tenure = Arc::new(tenure);
                 self.tenure = Some(Arc::clone(&tenure));
                 if self.shared.is_wanted() {
@@ -332,6 +340,9 @@ fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) 
     history.seen_authenticated_lease |= note.seen_authenticated;
     if let Some(ttl) = note.largest_ttl.and_then(|ttl| Ttl::new(ttl).ok()) {
         history.largest_ttl = Some(ttl);
+    }
+    if note.newest_named_snapshot.is_some() {
+        history.newest_named_snapshot.clone_from(&note.newest_named_snapshot);
     }
 }
 

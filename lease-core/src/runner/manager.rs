@@ -8,6 +8,7 @@ use super::{
     tenure::Tenure,
 };
 use crate::{
+    history::InstanceDir,
     machine::{Event, Role},
     store::LeaseStore,
 };
@@ -218,6 +219,15 @@ impl LeaseManager {
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// The instance directory, to read and raise the high-water marks of snapshots in it. `None` for
+    /// a manager without one, and for one that has ended.
+    ///
+    /// Keep it no longer than the manager: it is what keeps another process out.
+    #[must_use]
+    pub fn instance_dir(&self) -> Option<Arc<InstanceDir>> {
+        self.shared.history()
     }
 
     /// Stops gracefully: work is told to end, the lease is released once it has, and the manager is

@@ -1,9 +1,13 @@
 //! What the handles and the driver share: wishes in one direction, the state of a tenure in the
 //! other. Nothing in it queues: a wish that is made twice is one wish.
 
-use crate::machine::{AbandonReason, EndReason, Predecessor};
+use crate::{
+    history::InstanceDir,
+    machine::{AbandonReason, EndReason, Inherited, Predecessor},
+    record::SnapshotMark,
+};
 use fencing::{Epoch, Fence, FenceControl, MonotonicTime};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +20,8 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     wishes: Mutex<Wishes>,
+    /// The driver's: with it, the directory's lock goes.
+    history: OnceLock<Weak<InstanceDir>>,
     /// Wakes the driver.
     pub(super) wake: Notify,
     /// Wakes whoever waits for [`Shared::take_offer`].
@@ -37,6 +43,16 @@ struct Wishes {
 }
 
 impl Shared {
+    pub(super) fn set_history(&self, history: Option<&Arc<InstanceDir>>) {
+        if let Some(history) = history {
+            let _ = self.history.set(Arc::downgrade(history));
+        }
+    }
+
+    pub(super) fn history(&self) -> Option<Arc<InstanceDir>> {
+        self.history.get()?.upgrade()
+    }
+
     pub(super) fn want(&self, wanted: bool) {
         locked(&self.wishes).wanted = wanted;
         self.wake.notify_one();
@@ -70,10 +86,13 @@ impl Shared {
 pub(super) struct TenureState {
     pub(super) epoch: Epoch,
     pub(super) predecessor: Predecessor,
+    pub(super) inherited: Inherited,
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) fence: Fence,
     control: Mutex<FenceControl>,
     wish: Mutex<Wish>,
+    /// The snapshot that the lease is to name.
+    snapshot: Mutex<Option<SnapshotMark>>,
     phase: watch::Sender<Phase>,
     /// The tenure is over, or the manager is being stopped: its work has to end.
     pub(super) lost: CancellationToken,
@@ -118,6 +137,7 @@ impl TenureState {
     pub(super) fn new(
         control: FenceControl,
         predecessor: Predecessor,
+        inherited: Inherited,
         held_back_until: Option<MonotonicTime>,
         lost: CancellationToken,
     ) -> Self {
@@ -125,10 +145,12 @@ impl TenureState {
         Self {
             epoch: fence.epoch(),
             predecessor,
+            inherited,
             held_back_until,
             fence,
             control: Mutex::new(control),
             wish: Mutex::new(Wish::Hold),
+            snapshot: Mutex::new(None),
             phase: watch::Sender::new(Phase::TakingOver),
             lost,
         }
@@ -142,6 +164,14 @@ impl TenureState {
     pub(super) fn set_wish(&self, wish: Wish) {
         let mut current = locked(&self.wish);
         *current = (*current).max(wish);
+    }
+
+    pub(super) fn snapshot(&self) -> Option<SnapshotMark> {
+        locked(&self.snapshot).clone()
+    }
+
+    pub(super) fn name_snapshot(&self, mark: SnapshotMark) {
+        *locked(&self.snapshot) = Some(mark);
     }
 
     pub(super) fn with_control<T>(&self, act: impl FnOnce(&mut FenceControl) -> T) -> T {

@@ -4,7 +4,10 @@ use super::{
     error::TenureEnded,
     shared::{Abandon, Phase, Shared, TenureState, Wish},
 };
-use crate::machine::{EndReason, Predecessor};
+use crate::{
+    machine::{EndReason, Inherited, Predecessor},
+    record::SnapshotMark,
+};
 use fencing::{Epoch, Fence, MonotonicTime};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +68,23 @@ impl Tenure {
     #[must_use]
     pub fn predecessor(&self) -> &Predecessor {
         &self.state.predecessor
+    }
+
+    /// What stood in the lease before this tenure, and what was known of the cluster by then: what a
+    /// decision about restoring a snapshot is made of.
+    #[must_use]
+    pub fn inherited(&self) -> &Inherited {
+        &self.state.inherited
+    }
+
+    /// The lease names this snapshot as the newest, from the next renewal on, which is sent at once.
+    ///
+    /// Call it when a snapshot is stored, and before [`confirm`](Self::confirm) with the one that was
+    /// restored: the next takeover must find one at least as new. An active instance never names an
+    /// older one than before.
+    pub fn name_snapshot(&self, mark: SnapshotMark) {
+        self.state.name_snapshot(mark);
+        self.shared.wake.notify_one();
     }
 
     /// Until when the fence stays shut whatever is confirmed, by the manager's clock: the lease was

@@ -6,6 +6,7 @@
 //! | a store that fails, *before or after* it wrote; writes that land late; replies that never come | [`FaultStore`], around any store; it logs what it was asked |
 //! | time that moves only when it is told to | [`ManualClock`], for a fence or a machine |
 //! | a manager whose minutes pass at once | `TokioClock` (with the feature `runner`), in a test with paused time |
+//! | whole failovers under every fault at once, from one seed | [`sim`] |
 //! | to know whether your driver is one | [`conformance`] |
 //!
 //! Nothing but `TokioClock` knows an async runtime, and nothing here sleeps: a test is told what it
@@ -47,6 +48,7 @@
 pub mod conformance;
 pub mod fault;
 pub mod memory;
+pub mod sim;
 #[cfg(feature = "runner")]
 mod tokio_clock;
 mod watched;

@@ -41,8 +41,8 @@ fn case_32_with_nothing_anywhere_the_counter_starts_at_one_and_the_clock_at_its_
     rig.read("read", Sighting::Missing);
     let second = 1_767_225_600_u64;
     let floor = second << 21;
-    // A fence that is held back for 10 s has an epoch of when it opens.
-    rig.take(&format!("create e{} s1", (second + 11) << 21));
+    // What is held back has an epoch of two seconds later: an unseen one may be of this very second.
+    rig.take(&format!("create e{} s1", (second + 2) << 21));
     // A clock that is behind decides nothing: above what is known in any case.
     let mut past = Past::default();
     past.last_epoch = Some(nth(floor + 5));
@@ -173,4 +173,45 @@ fn epochs_end_with_an_error_and_never_wrap() {
     let mut rig = Rig::watching(plain(), u64::MAX - 1);
     rig.unchanged_until(10.0);
     rig.take(&format!("replace v1 e{} s1", u64::MAX));
+}
+
+/// The floor that was told before the takeover can be too low by the time of it: a holder that this
+/// instance never saw may still have opened its fence meanwhile.
+#[test]
+fn the_floor_is_asked_once_more_before_the_fence_opens() {
+    let mut rig = Rig::watching(with_floor(), 7);
+    tell_floor(&mut rig, Ok(Some(7)));
+    rig.unchanged_until(10.0);
+    let taken = rig.written("replace v1 e8 s1", "v2");
+    rig.expect(&["taking over e8"]);
+    // It cannot be told: the fence stays shut, and it is asked again after R.
+    tell_floor(&mut rig, Err(StoreErrorKind::Unavailable));
+    rig.at(11.9);
+    assert!(!rig.is_open() && rig.floors.is_empty());
+    rig.undisturbed_until(12.0);
+    // Somebody opened epoch 8: under this number nothing may be written. The lease is one's own, so
+    // it is taken again at once, under a larger one.
+    tell_floor(&mut rig, Ok(Some(8)));
+    rig.expect(&["ended e8: Abandoned(EpochFloor)"]);
+    rig.read("read", taken.landed("v2"));
+    tell_floor(&mut rig, Ok(Some(8)));
+    rig.written("replace v2 e9 s1", "v3");
+    rig.expect(&["taking over e9"]);
+    tell_floor(&mut rig, Ok(Some(8)));
+    rig.expect(&["active e9"]);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn what_is_held_back_asks_the_floor_when_the_hold_back_is_over() {
+    let mut rig = Rig::new(with_floor(), Past::default());
+    rig.read("read", Sighting::Missing);
+    tell_floor(&mut rig, Ok(None));
+    rig.written("create e1 s1", "v1");
+    rig.undisturbed_until(9.9);
+    assert!(rig.floors.is_empty() && !rig.is_open());
+    rig.undisturbed_until(10.0);
+    assert!(!rig.is_open());
+    tell_floor(&mut rig, Ok(None));
+    assert!(rig.is_open());
 }

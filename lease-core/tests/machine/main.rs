@@ -14,6 +14,7 @@ mod renewal;
 mod rig;
 mod rules;
 mod sightings;
+mod snapshots;
 mod takeover;
 mod trust;
 mod world;

@@ -29,7 +29,7 @@ macro_rules! rule {
 }
 
 rule!(margin_covers_clock_rates, MARGIN_AT_LEAST_A_FIFTH, clocks_of_different_rates);
-rule!(unknown_ttl_is_the_largest, UNKNOWN_TTL_IS_THE_LARGEST, garbage_over_a_longer_lease);
+rule!(the_wait_covers_the_clusters_ttl, WAIT_COVERS_THE_CLUSTERS_TTL, garbage_over_a_longer_lease);
 rule!(a_blind_gap_restarts_the_wait, BLIND_GAP_RESTARTS, an_old_version_comes_back);
 rule!(the_deadline_is_half_open, DEADLINE_IS_HALF_OPEN, at_the_deadline);
 rule!(valid_from_sending, VALID_FROM_SENDING, a_slow_reply);

@@ -191,7 +191,7 @@ fn case_28_the_wait_is_capped_at_the_largest_ttl_there_is() {
 }
 
 #[test]
-fn what_tells_no_ttl_is_waited_out_for_the_largest_of_the_cluster() {
+fn whatever_it_tells_a_lease_is_waited_out_for_the_largest_ttl_of_the_cluster() {
     let config = but(|it| it.timing = timing(10.0, 2.0).with_max_cluster_ttl(secs(25)).unwrap());
     let untrusted = [garbage("v1"), judged(held("b", 7, 1, "v1"), Verdict::Forged), garbage("v1")];
     for sighting in untrusted {
@@ -202,10 +202,10 @@ fn what_tells_no_ttl_is_waited_out_for_the_largest_of_the_cluster() {
         assert_eq!(waiting.reason, WaitReason::UntrustedLease);
         assert_eq!(taken_at(&mut rig, 26.0), Some(25.0));
     }
-    // A record of its own ttl says one: nobody waits longer for it.
+    // A record that says its own ttl may be an older one, put back over that of the largest.
     let mut rig = Rig::new(config.clone(), Past::default());
     rig.read("read", held("b", 7, 1, "v1"));
-    assert_eq!(taken_at(&mut rig, 26.0), Some(10.0));
+    assert_eq!(taken_at(&mut rig, 26.0), Some(25.0));
     // Missing: created at once, and held back for as long.
     let mut rig = Rig::new(config, Past::default());
     rig.read("read", Sighting::Missing);

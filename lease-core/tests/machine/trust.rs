@@ -7,7 +7,9 @@ use crate::{
 use lease_core::{
     auth::Verdict,
     machine::{Config, Past, Sighting},
+    record::{Label, SnapshotMark},
 };
+use std::sync::Arc;
 
 fn with_secret() -> Config {
     but(|it| it.has_secret = true)
@@ -87,4 +89,44 @@ fn marks_that_could_not_be_written_are_written_later() {
     rig.history_works = true;
     rig.unchanged_until(30.0);
     assert_eq!(rig.noted.iter().filter(|note| note.seen_authenticated).count(), 2);
+}
+
+fn naming(sighting: Sighting, second: u32) -> Sighting {
+    let Sighting::Found { version, verdict, facts: Some(facts), age } = sighting else {
+        panic!("{sighting:?}")
+    };
+    let mut facts = (*facts).clone();
+    facts.last_snapshot = mark(second);
+    Sighting::Found { version, verdict, facts: Some(Arc::new(facts)), age }
+}
+
+fn mark(second: u32) -> Option<SnapshotMark> {
+    let at = Label::new(&format!("2026-10-12T09:58:{second:02}.517Z")).unwrap();
+    Some(SnapshotMark { epoch: nth(7), at })
+}
+
+#[test]
+fn the_newest_snapshot_that_an_authentic_lease_names_is_noted_once() {
+    let config = but(|it| (it.has_secret, it.has_history) = (true, true));
+    let mut rig = Rig::new(config.clone(), Past::default());
+    rig.read("read", naming(held("b", 7, 1, "v1"), 50));
+    rig.at(2.0).read("read unless v1", naming(authentic(7, "v2"), 10));
+    rig.at(4.0).read("read unless v2", naming(authentic(7, "v3"), 10));
+    rig.at(6.0).read("read unless v3", naming(judged(held("b", 7, 9, "v4"), Verdict::Forged), 55));
+    rig.at(8.0).read("read unless v4", naming(authentic(7, "v5"), 9));
+    rig.at(10.0).read("read unless v5", naming(authentic(7, "v6"), 11));
+    let noted = |rig: &Rig| {
+        let marks = rig.noted.iter().filter_map(|note| note.newest_named_snapshot.clone());
+        marks.map(Some).collect::<Vec<_>>()
+    };
+    // Not of an unsigned one, nor of a forged one, nor what is not newer.
+    assert_eq!(noted(&rig), [mark(10), mark(11)]);
+
+    let mut past = Past::default();
+    past.newest_named_snapshot = mark(10);
+    let mut rig = Rig::new(config, past);
+    rig.read("read", naming(authentic(7, "v1"), 10));
+    assert_eq!(noted(&rig), []);
+    rig.at(2.0).read("read unless v1", naming(authentic(7, "v2"), 11));
+    assert_eq!(noted(&rig), [mark(11)]);
 }

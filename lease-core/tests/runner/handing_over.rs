@@ -2,8 +2,10 @@
 
 use crate::rig::{R, Rig, T, end_of, role_becomes};
 use lease_core::{
+    auth::Verdict,
     fencing::Epoch,
     machine::{AbandonReason, EndReason, EpochOrigin, Event, Predecessor, Role},
+    record::{Label, SnapshotMark},
     runner::{AcquireError, Delivery, EpochFloor, UntrustedPredecessor},
     testing::{Fault, Op},
 };
@@ -265,4 +267,32 @@ async fn an_epoch_floor_is_asked_and_a_failing_one_holds_the_acquisition_up() {
     let tenure = lease.take_over().await.unwrap();
     assert_eq!(tenure.epoch().as_u64(), 16);
     assert_eq!(asked.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_named_is_in_the_lease_at_once_and_inherited() {
+    let rig = Rig::new();
+    let first = rig.builder().start().await.unwrap();
+    let second = rig.other().await;
+    let tenure = first.acquire().await.unwrap();
+    assert!(!tenure.inherited().knew_the_cluster);
+    let mark =
+        SnapshotMark { epoch: tenure.epoch(), at: Label::new("2026-10-12T09:58:41.517Z").unwrap() };
+    tenure.name_snapshot(mark.clone());
+    sleep(R / 10).await;
+    assert_eq!(rig.record().last_snapshot, Some(mark.clone()));
+    let epoch = tenure.epoch();
+    tenure.release().await;
+
+    let tenure = second.take_over().await.unwrap();
+    let inherited = tenure.inherited();
+    assert_eq!((inherited.verdict, inherited.epoch), (Some(Verdict::Unsigned), Some(epoch)));
+    assert_eq!(inherited.last_snapshot, Some(mark.clone()));
+    assert_eq!(rig.record().last_snapshot, Some(mark), "handed on");
+    // What was restored is in the lease before it is confirmed.
+    let restored = SnapshotMark { epoch, at: Label::new("2026-10-12T09:50:00.000Z").unwrap() };
+    tenure.name_snapshot(restored.clone());
+    tenure.confirm().await.unwrap();
+    sleep(R / 10).await;
+    assert_eq!(rig.record().last_snapshot, Some(restored));
 }

@@ -2,10 +2,12 @@
 
 use crate::rig::{R, Rig, T};
 use lease_core::{
-    LeaseManager, StoreErrorKind,
-    auth::ClusterSecret,
+    LeaseManager, LeaseStore as _, StoreErrorKind,
+    auth::{Authenticator, ClusterSecret},
+    fencing::Epoch,
     history::InstanceDirError,
     machine::{FirstStart, Predecessor, Role},
+    record::{Label, LeaseRecord, SnapshotMark},
     runner::StartError,
     testing::{Fault, Op},
 };
@@ -72,6 +74,42 @@ async fn another_secret_than_the_cluster_s_is_refused() {
     assert!(!advice(&error).contains("one secret"));
     assert_eq!(rig.record(), before);
     drop(tenure);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_snapshot_that_an_authentic_lease_names_is_in_the_history() {
+    let rig = Rig::new();
+    let scratch = tempfile::tempdir().unwrap();
+    let secret = || ClusterSecret::new(b"one secret of at least 32 bytes, surely").unwrap();
+    let orders = "orders".parse().unwrap();
+    let mark =
+        SnapshotMark { epoch: Epoch::MIN, at: Label::new("2026-10-12T09:58:41.517Z").unwrap() };
+    let text = br#"{"cluster":"orders","holder":"b","epoch":7,"seq":1,"ttl_seconds":30}"#;
+    let mut record =
+        LeaseRecord { last_snapshot: Some(mark.clone()), ..LeaseRecord::decode(text).unwrap() };
+    Authenticator::new("orders".parse().unwrap(), Some(&secret())).seal(&mut record, true);
+    let key = "orders/lease.json".parse().unwrap();
+    rig.memory.create_if_absent(&key, record.encode()).await.unwrap();
+
+    let lease = LeaseManager::builder(rig.memory.clone(), "orders")
+        .instance_dir(scratch.path().join("instance"))
+        .secret(secret())
+        .clock(std::sync::Arc::new(rig.clock.clone()))
+        .start()
+        .await
+        .unwrap();
+    let dir = lease.instance_dir().unwrap();
+    let mut tries = 0;
+    while dir.history(&orders).newest_named_snapshot.is_none() {
+        tries += 1;
+        assert!(tries < 100, "it was never noted");
+        sleep(R).await;
+    }
+    assert_eq!(dir.history(&orders).newest_named_snapshot, Some(mark));
+    drop(dir);
+    lease.stop().await;
+    assert!(lease.instance_dir().is_none(), "the directory is free for the next");
+    assert!(rig.other().await.instance_dir().is_none(), "this one has none");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,9 +9,22 @@ pub(crate) struct Pairs {
     bare: Vec<Duration>,
 }
 
-/// Runs both in turn.
+/// Runs both in turn, by a clock.
+#[allow(dead_code, reason = "some benches wait for a disk, some compute")]
 pub(crate) fn run(pairs: usize, ours: impl FnMut(), bare: impl FnMut()) -> Pairs {
-    let (mut ours, mut bare) = (Timed::new(pairs, ours), Timed::new(pairs, bare));
+    let clock = SystemClock::new();
+    let origin = clock.monotonic();
+    run_by(|| clock.monotonic() - origin, pairs, ours, bare)
+}
+
+/// Runs both in turn, by the time that `now` tells.
+pub(crate) fn run_by(
+    now: impl Fn() -> Duration,
+    pairs: usize,
+    ours: impl FnMut(),
+    bare: impl FnMut(),
+) -> Pairs {
+    let (mut ours, mut bare) = (Timed::new(pairs, ours, &now), Timed::new(pairs, bare, &now));
     for pair in 0..pairs {
         // Neither is always the first after the other.
         if pair % 2 == 0 {
@@ -32,6 +45,15 @@ impl Pairs {
     }
 }
 
+impl Pairs {
+    /// Our throughput in parts of the bare one, by the medians.
+    #[allow(dead_code, reason = "not every bench moves bytes")]
+    pub(crate) fn throughput(&self) -> f64 {
+        let [ours, bare] = self.at(50);
+        bare.as_secs_f64() / ours.as_secs_f64()
+    }
+}
+
 impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ratio = |[ours, bare]: [Duration; 2]| ours.as_secs_f64() / bare.as_secs_f64();
@@ -48,20 +70,20 @@ fn sorted(mut took: Vec<Duration>) -> Vec<Duration> {
     took
 }
 
-struct Timed<F> {
+struct Timed<'n, F, N> {
     act: F,
+    now: &'n N,
     took: Vec<Duration>,
 }
 
-impl<F: FnMut()> Timed<F> {
-    fn new(times: usize, act: F) -> Self {
-        Self { act, took: Vec::with_capacity(times) }
+impl<'n, F: FnMut(), N: Fn() -> Duration> Timed<'n, F, N> {
+    fn new(times: usize, act: F, now: &'n N) -> Self {
+        Self { act, now, took: Vec::with_capacity(times) }
     }
 
     fn run(&mut self) {
-        let clock = SystemClock::new();
-        let started = clock.monotonic();
+        let started = (self.now)();
         (self.act)();
-        self.took.push(clock.monotonic() - started);
+        self.took.push((self.now)().saturating_sub(started));
     }
 }
