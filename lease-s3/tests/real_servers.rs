@@ -110,6 +110,8 @@ async fn probe(server: Server, verdict: Verdict) -> Result<(), Failed> {
         (Err(OpenError::Refused { refusal, .. }), Verdict::Refused(steps))
             if steps.contains(&refusal.step) =>
         {
+            let is_race = matches!(refusal.step, ProbeStep::RaceReplaces | ProbeStep::RaceCreates);
+            assert!(!is_race || refusal.found.contains("of 16 writers won"), "{refusal}");
             Ok(())
         }
         (other, _) => Err(format!("expected {verdict:?}, found {}", told(&other)).into()),
