@@ -37,7 +37,8 @@
 //!         let Some(fence) = host.fence().filter(|fence| fence.is_open()) else { return };
 //!         let (token, database) = (fence.epoch().as_u64(), Rc::clone(&self.database));
 //!         // The write is on its way for as long as the network likes.
-//!         host.write_later(Duration::from_secs(14), move || match database.replace(token) {
+//!         let travel = host.dice().up_to(Duration::from_secs(40));
+//!         host.write_later(travel, move || match database.replace(token) {
 //!             newer if newer > token => Err(format!("{token} overwrote {newer}")),
 //!             _ => Ok(()),
 //!         });
@@ -47,7 +48,7 @@
 //! }
 //!
 //! let mut failed = 0;
-//! for seed in 0..20 {
+//! for seed in 0..50 {
 //!     let database = Rc::new(Cell::new(0));
 //!     let simulation = Simulation::new(seed)
 //!         .hazards(Hazards::none().with(Hazard::Crash).with(Hazard::Pause))
