@@ -64,6 +64,7 @@ impl<R: Rules> World<R> {
         let next = self.next_trouble();
         self.after(next, Due::Trouble);
         let hazards = self.setting.hazards;
+        let hazards = if self.is_resolved { hazards.without(Hazard::Disk) } else { hazards };
         let possible: Vec<_> = Hazard::ALL.into_iter().filter(|it| hazards.has(*it)).collect();
         let Some(hazard) = self.dice.pick(&possible).copied() else { return };
         let hosts = u64::try_from(self.nodes.len()).unwrap_or(1);
