@@ -87,6 +87,7 @@ mod race;
 pub mod record;
 #[cfg(feature = "runner")]
 pub mod runner;
+pub mod session;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
