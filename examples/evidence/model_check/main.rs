@@ -94,6 +94,12 @@ struct Args {
     /// Only the world of this name.
     #[arg(long)]
     world: Option<String>,
+    /// How many ticks a run of that world has.
+    #[arg(long, requires = "world")]
+    ticks: Option<u16>,
+    /// How many things go wrong in a run of it at most.
+    #[arg(long, requires = "world")]
+    faults: Option<u8>,
     /// Break the machine in one way: a counterexample is then a success of the check.
     #[arg(long)]
     mutant: Option<String>,
@@ -114,6 +120,10 @@ fn main() -> ExitCode {
     };
     if let Some(name) = &args.world {
         settings.retain(|setting| setting.name == name);
+        for setting in &mut settings {
+            setting.ticks = args.ticks.unwrap_or(setting.ticks);
+            setting.faults = args.faults.unwrap_or(setting.faults);
+        }
     }
     if args.mutants {
         return break_every_rule(&settings);
