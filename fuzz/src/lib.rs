@@ -7,4 +7,5 @@
 pub mod history;
 pub mod machine;
 pub mod record;
+pub mod session_record;
 pub mod snapshot;

@@ -92,11 +92,13 @@ mod inside;
 mod io;
 mod lease;
 mod own;
+pub mod record;
 mod rules;
 mod table;
 mod taking;
 mod tenure;
 mod watch;
+mod wire;
 
 pub use config::{AuditTooShort, Config, NotHeld, WishError};
 pub use event::{Attempted, DenyReason, Event, LeaseEndReason, NamedSeen};
