@@ -162,6 +162,9 @@ impl<R: SessionRules> SessionMachine<R> {
                 match flight.attempted {
                     Attempted::Acquisition => lease.taken(key, core, flight, reply, now),
                     Attempted::Audit => lease.audited(key, core, flight, reply, now.monotonic),
+                    Attempted::HoldBackOver => {
+                        lease.unmarked(key, core, flight, reply, now.monotonic);
+                    }
                     Attempted::Release => lease.released(key, core, flight, reply, now.monotonic),
                     _ => lease.looked(key, core, flight, reply, interval, now),
                 }
@@ -249,6 +252,10 @@ impl<R: SessionRules> SessionMachine<R> {
         }
         let lease = self.row(&key, now.monotonic)?;
         lease.wish = Some(wish);
+        if !R::TENURE_NEEDS_A_WRITE && matches!(lease.state, State::Releasing(_)) {
+            lease.state = State::Idle;
+            lease.flight = None;
+        }
         if lease.keep_out.is_some() && wish == Wish::Try {
             lease.wish = None;
             self.core.deny(&key, DenyReason::KeptOut);

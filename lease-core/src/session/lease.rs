@@ -87,6 +87,10 @@ pub(super) struct Held {
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) is_open: bool,
     pub(super) audit_at: MonotonicTime,
+    /// What stands in the store says that it is held back, and is replaced from then on.
+    pub(super) unmark_at: Option<MonotonicTime>,
+    /// Such a write may have landed, or may land yet.
+    pub(super) may_move: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -98,6 +102,10 @@ pub(super) struct Releasing {
     pub(super) tries: u32,
     /// A try may have landed.
     pub(super) is_in_doubt: bool,
+    /// Another write of this tenure may have landed, or may land yet.
+    pub(super) may_move: bool,
+    /// The condition is gone; a read tells whether that other write did it.
+    pub(super) is_to_be_read: bool,
     /// The end of the tenure is still to be told.
     pub(super) tells: bool,
 }

@@ -27,7 +27,9 @@ impl Lease {
         match &self.state {
             State::Held(held) => {
                 core.config.audit.filter(|_| is_live)?;
-                Some((Urgency::Urgent, held.audit_at))
+                let unmark_at = held.unmark_at.filter(|_| held.is_open);
+                let at = unmark_at.map_or(held.audit_at, |at| at.min(held.audit_at));
+                Some((Urgency::Urgent, at))
             }
             State::Idle if self.is_followed() => {
                 let at = self.sight.as_ref().map_or(self.look_at, |sight| sight.shown);
@@ -35,8 +37,10 @@ impl Lease {
             }
             State::Idle if self.wish.is_some() || self.is_watched => {
                 let take_at = self.take_due().filter(|_| is_live);
-                let at = take_at.map_or(self.look_at, |take_at| take_at.min(self.look_at));
-                Some((Urgency::Usual, at))
+                match take_at.filter(|take_at| *take_at <= self.look_at) {
+                    Some(take_at) => Some((Urgency::Taking, take_at)),
+                    None => Some((Urgency::Usual, self.look_at)),
+                }
             }
             State::Releasing(releasing) => {
                 Some((Urgency::Urgent, releasing.due)).filter(|_| is_live)
@@ -66,6 +70,10 @@ impl Lease {
         }
         match &self.state {
             State::Held(held) => {
+                let unmark_at = held.unmark_at.filter(|_| held.is_open);
+                if unmark_at.is_some_and(|at| at <= now.monotonic) {
+                    return self.unmark(key, core, now, entropy);
+                }
                 let unless = Some(held.version.clone());
                 Some(self.send(key, core, Attempted::Audit, Request::Read { unless }, now))
             }
@@ -78,6 +86,10 @@ impl Lease {
                 }
                 let unless = self.sight.as_ref().and_then(|sight| sight.version.clone());
                 Some(self.send(key, core, Attempted::Read, Request::Read { unless }, now))
+            }
+            State::Releasing(releasing) if releasing.is_to_be_read => {
+                let request = Request::Read { unless: None };
+                Some(self.send(key, core, Attempted::Audit, request, now))
             }
             State::Releasing(_) => Some(self.send_release(key, core, now, entropy)),
             State::Taking(_) => None,

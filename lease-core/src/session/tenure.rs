@@ -35,6 +35,8 @@ impl Lease {
             held_back_until,
             is_open: false,
             audit_at: next_audit(core, proven),
+            unmark_at: held_back_until,
+            may_move: false,
         };
         match held_back_until {
             Some(until) => {
@@ -88,10 +90,21 @@ impl Lease {
         reply: Reply,
         now: MonotonicTime,
     ) {
-        let State::Held(held) = &mut self.state else { return };
+        let State::Held(held) = &mut self.state else {
+            return self.verified(key, core, flight, reply, now);
+        };
         let reason = match reply {
             Reply::Lease(Sighting::NotModified) => return held.prove(key, core, flight.sent),
             Reply::Lease(Sighting::Found { version, .. }) if version == held.version => {
+                return held.prove(key, core, flight.sent);
+            }
+            Reply::Lease(Sighting::Found { version, verdict, facts: Some(facts), .. })
+                if core.is_own(verdict, &facts, held.life, held.epoch) =>
+            {
+                // Written by this tenure: it is not held back any more.
+                held.version = version;
+                held.unmark_at = held.unmark_at.filter(|_| facts.held_back);
+                held.may_move &= facts.held_back;
                 return held.prove(key, core, flight.sent);
             }
             Reply::Lease(Sighting::Missing) => LeaseEndReason::Deleted,
@@ -147,13 +160,13 @@ impl Lease {
         if let Some(id) = self.flight.take() {
             core.forget(id);
         }
-        let Held { epoch, life, version, held_back_until, .. } = *held;
+        let Held { epoch, life, version, held_back_until, may_move, .. } = *held;
         core.fence(key, epoch, LeaseFenceOrder::Shut);
         let due = held_back_until.filter(|_| R::HELD_BACK_IS_NEVER_RELEASED);
         let due = due.map_or(now, |until| until.max(now));
         self.give_back_unheld(epoch, life, version, due);
         if let State::Releasing(releasing) = &mut self.state {
-            releasing.tells = true;
+            (releasing.tells, releasing.may_move) = (true, may_move);
         }
     }
 
@@ -174,6 +187,8 @@ impl Lease {
             due,
             tries: 0,
             is_in_doubt: false,
+            may_move: false,
+            is_to_be_read: false,
             tells: false,
         }));
     }
@@ -213,6 +228,10 @@ impl Lease {
         let State::Releasing(releasing) = &mut self.state else { return };
         let error = match reply {
             Reply::Written(_) => return self.gave_back(key, core, LeaseEndReason::Released, now),
+            Reply::Failed(StoreErrorKind::Precondition) if releasing.may_move => {
+                (releasing.is_to_be_read, releasing.due) = (true, now);
+                return;
+            }
             // The condition is gone: by an earlier try, or by what ended the tenure before it.
             Reply::Failed(StoreErrorKind::Precondition) => {
                 let reason = match releasing.is_in_doubt {
@@ -238,6 +257,84 @@ impl Lease {
             StoreErrorKind::Unsupported => core.gives_up = true,
             _ => {}
         }
+    }
+
+    /// The answer to the read that tells whether another write of the tenure took the condition of its
+    /// release away.
+    fn verified<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        flight: &Flight,
+        reply: Reply,
+        now: MonotonicTime,
+    ) {
+        let State::Releasing(releasing) = &mut self.state else { return };
+        let reason = match reply {
+            Reply::Lease(Sighting::Found { version, verdict, facts: Some(facts), .. })
+                if core.is_own(verdict, &facts, releasing.life, releasing.epoch) =>
+            {
+                releasing.version = version;
+                releasing.may_move = facts.held_back;
+                (releasing.is_to_be_read, releasing.due) = (false, now);
+                return;
+            }
+            Reply::Lease(_) if releasing.is_in_doubt => LeaseEndReason::Released,
+            Reply::Lease(_) => LeaseEndReason::Replaced { by: None, verdict: None },
+            reply => {
+                let error = match reply {
+                    Reply::Failed(error) => error,
+                    _ => StoreErrorKind::InDoubt,
+                };
+                releasing.due = now + core.retry();
+                return core.failed(flight.slot.object(), Attempted::Read, error);
+            }
+        };
+        self.gave_back(key, core, reason, now);
+    }
+
+    /// The hold-back is over, and the object still says that there is one: whoever took the lease from
+    /// there would be held back for nothing.
+    pub(super) fn unmark<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        now: Reading,
+        entropy: &mut dyn Entropy,
+    ) -> Option<Action> {
+        let State::Held(held) = &mut self.state else { return None };
+        // Until it is answered: whatever ends the tenure meanwhile has to know of it.
+        held.may_move = true;
+        held.unmark_at = Some(now.monotonic + core.renew() * 2);
+        let lease = Core::<R>::draft(true, held.epoch, 2, entropy.nonce(), now);
+        let (session, life) = (core.config.instance.clone(), held.life);
+        let draft = Draft::Lease(NamedDraft { lease, session, life, held_back: false });
+        let request = Request::Replace(draft, held.version.clone());
+        Some(self.send(key, core, Attempted::HoldBackOver, request, now))
+    }
+
+    pub(super) fn unmarked<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        flight: &Flight,
+        reply: Reply,
+        now: MonotonicTime,
+    ) {
+        let State::Held(held) = &mut self.state else { return };
+        let error = match reply {
+            Reply::Written(version) => {
+                (held.version, held.unmark_at, held.may_move) = (version, None, false);
+                return held.prove(key, core, flight.sent);
+            }
+            Reply::Failed(error) => error,
+            _ => StoreErrorKind::InDoubt,
+        };
+        if error != StoreErrorKind::Precondition {
+            core.failed(flight.slot.object(), Attempted::HoldBackOver, error);
+        }
+        // A read tells what stands there now.
+        held.audit_at = now + core.retry();
     }
 
     fn gave_back<R: SessionRules>(
