@@ -94,6 +94,7 @@ mod lease;
 mod own;
 pub mod record;
 mod rules;
+pub mod shards;
 mod table;
 mod taking;
 mod tenure;
