@@ -1,0 +1,8 @@
+//! The machine of a session in small worlds.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may, as tests do")]
+
+mod fences;
+mod holding;
+mod parts;
+mod store;
+mod world;
