@@ -94,6 +94,7 @@ async fn what_a_dead_session_held_is_taken_over_within_the_bound() {
     sleep(R * 5).await;
     let died = now();
     drop(first); // nothing renews any more; nothing is released
+    sleep(Duration::from_millis(1)).await; // the driver has its turn
     assert!(tenures.iter().all(|tenure| tenure.fence().check().is_err()));
     let (second, taken, at) = waiting.await.unwrap();
     let took = at - died;
@@ -283,7 +284,9 @@ async fn work_that_panics_or_overruns_frees_its_lease_a_ttl_later() {
         .run(async |_| if true { panic!("on purpose") } else { Ok::<(), ()>(()) })
         .await
         .unwrap_err();
-    assert!(matches!(error, NamedRunError::Panicked { ref message, .. } if message == "on purpose"));
+    assert!(
+        matches!(error, NamedRunError::Panicked { ref message, .. } if message == "on purpose")
+    );
     let panicked = now();
     other.acquire("job").await.unwrap();
     assert!(now() - panicked >= T);
