@@ -61,7 +61,8 @@
 //!
 //! What is missing is told as a gap, and leaves the verdict [`Unproved`](Verdict::Unproved): a line
 //! that cannot be read, a tenure that acted without a begin, one that is followed by another and has
-//! neither deadline nor end. Nothing proves that what is *not* in a ledger did not happen.
+//! neither deadline nor end. Nothing proves that what is *not* in a ledger did not happen: where there
+//! is no gate, a ledger tells when a write was decided on, and not when it arrived.
 //!
 //! # Memory
 //!
