@@ -1,14 +1,17 @@
 //! The soak and the auditor as programs; and that the soak can fail.
+//!
+//! Where `libfaketime` is not installed (Debian: faketime), the jumps of wall clocks are reported as
+//! *ignored*.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests, whatever they are called")]
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "the helpers of a test fail as the test does"
-)]
-
+#[path = "../evidence/soak/faketime.rs"]
+#[allow(dead_code, reason = "the test only looks for the library")]
+mod faketime;
 mod program;
 
 use fencing::{Clock as _, SystemClock};
+use lease_s3::testing::TestServer;
+use libtest_mimic::{Arguments, Trial};
 use program::example;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -18,6 +21,31 @@ use std::{
     process::{Output, Stdio},
     time::Duration,
 };
+
+macro_rules! trial {
+    ($test:ident) => {
+        Trial::test(stringify!($test), || {
+            $test();
+            Ok(())
+        })
+    };
+}
+
+fn main() {
+    let has_no_library = faketime::library().is_none();
+    let trials = vec![
+        trial!(the_soak_passes_and_leaves_nothing),
+        trial!(processes_that_ignore_their_fence_are_found_with_the_pair),
+        trial!(a_gate_that_lets_everything_in_is_found),
+        trial!(too_few_kills_are_a_failure),
+        trial!(nothing_is_left_when_the_soak_is_killed_while_a_process_is_frozen),
+        trial!(what_the_soak_cannot_do_is_refused_with_what_to_do),
+        trial!(the_auditor_reads_files_and_its_input_and_its_status_is_its_verdict),
+        trial!(networks_fail_on_a_bucket_and_nothing_is_left_in_it),
+        trial!(clocks_jump_and_the_fence_shuts).with_ignored_flag(has_no_library),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -37,7 +65,6 @@ fn closing(printed: &str, name: &str) -> u64 {
     number.unwrap().parse().unwrap()
 }
 
-#[test]
 fn the_soak_passes_and_leaves_nothing() {
     let scratch = tempfile::tempdir().unwrap();
     let output = soak(
@@ -64,7 +91,37 @@ fn the_soak_passes_and_leaves_nothing() {
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing stays behind");
 }
 
-#[test]
+fn clocks_jump_and_the_fence_shuts() {
+    let scratch = tempfile::tempdir().unwrap();
+    // Among so many jumps there is one forward of an active process.
+    let args = ["--minutes", "0.2", "--clusters", "3", "--only", "jump"];
+    let output = soak(scratch.path(), &args);
+    let printed = text(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(closing(&printed, "jumps") > 3, "{printed}");
+    assert!(printed.contains("nothing has to happen"), "{printed}");
+    assert!(printed.contains("the fence shut, and somebody is active again"), "{printed}");
+}
+
+fn networks_fail_on_a_bucket_and_nothing_is_left_in_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    let server = runtime.block_on(TestServer::start()).unwrap();
+    let output = example("soak")
+        .args(["--minutes", "0.4", "--clusters", "3", "--only", "cut"])
+        .args(["--store", &server.url("demo")])
+        .env("TMPDIR", scratch.path())
+        .envs(server.env())
+        .output()
+        .unwrap();
+    let printed = text(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(closing(&printed, "cuts") > 3, "{printed}");
+    assert_eq!(server.keys(), [""; 0], "nothing stays behind");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing stays behind");
+}
+
 fn processes_that_ignore_their_fence_are_found_with_the_pair() {
     let scratch = tempfile::tempdir().unwrap();
     let ledger = scratch.path().join("ledger.jsonl");
@@ -85,7 +142,6 @@ fn processes_that_ignore_their_fence_are_found_with_the_pair() {
     assert!(text(&again).contains("two tenures overlapped for "), "{}", text(&again));
 }
 
-#[test]
 fn a_gate_that_lets_everything_in_is_found() {
     let scratch = tempfile::tempdir().unwrap();
     // A process that is frozen between its check and its write: no fence helps, only the gate.
@@ -96,7 +152,6 @@ fn a_gate_that_lets_everything_in_is_found() {
     assert!(printed.contains("its write of line "), "{printed}");
 }
 
-#[test]
 fn too_few_kills_are_a_failure() {
     let scratch = tempfile::tempdir().unwrap();
     let args = ["--minutes", "0.02", "--clusters", "1", "--only", "stop", "--kills", "3"];
@@ -106,7 +161,6 @@ fn too_few_kills_are_a_failure() {
     assert!(printed.contains("FAILED: 0 kills, and 3 were asked for"), "{printed}");
 }
 
-#[test]
 fn nothing_is_left_when_the_soak_is_killed_while_a_process_is_frozen() {
     let scratch = tempfile::tempdir().unwrap();
     let ledger = scratch.path().join("ledger.jsonl");
@@ -148,7 +202,6 @@ fn processes_of(scratch: &Path) -> Vec<String> {
     running.collect()
 }
 
-#[test]
 fn what_the_soak_cannot_do_is_refused_with_what_to_do() {
     let scratch = tempfile::tempdir().unwrap();
     let there = scratch.path().join("there");
@@ -172,7 +225,6 @@ fn what_the_soak_cannot_do_is_refused_with_what_to_do() {
 const PROVED: &str = "{\"what\":\"begin\",\"instance\":\"a\",\"epoch\":1,\"at\":0,\"until\":9}\n";
 const OVERLAP: &str = "{\"what\":\"begin\",\"instance\":\"b\",\"epoch\":2,\"at\":8,\"until\":20}\n";
 
-#[test]
 fn the_auditor_reads_files_and_its_input_and_its_status_is_its_verdict() {
     let scratch = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
