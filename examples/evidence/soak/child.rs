@@ -77,10 +77,15 @@ pub(crate) async fn run(plan: &str) -> Result<(), ChildError> {
         .clock(Arc::new(LibraryClock))
         .start()
         .await?;
+    let events = lease.events();
     say(&Say::Started);
+    // The first look at the lease may have been told before anybody could listen.
+    if lease.status().borrow().lease.is_some() {
+        say(&Say::Seen);
+    }
     let open = Rc::new(Cell::new(None));
     let local = tokio::task::LocalSet::new();
-    local.spawn_local(report(lease.events(), Arc::clone(&child), Rc::clone(&open)));
+    local.spawn_local(report(events, Arc::clone(&child), Rc::clone(&open)));
     local.spawn_local(watch_the_clock());
     let mut serving = pin!(child.serve((&lease, timing), &open, inbox()));
     local

@@ -108,6 +108,16 @@ fn a_line_without_end_is_not_kept_and_the_next_is_read() {
         assert!(report.findings().iter().any(is_too_long), "{length}: {report}");
         assert_eq!((report.findings().len(), report.lines()), (2, 3), "{length}: {report}");
     }
+    // What would be an entry, if only its beginning counted.
+    let line = format!("{}{}garbage", GOOD.trim_end(), " ".repeat(LINE_BYTES_MAX));
+    let report = audit(&line);
+    assert!(
+        report
+            .findings()
+            .iter()
+            .any(|it| matches!(it, Finding::Flawed { line: 1, flaw: Flaw::TooLong })),
+        "{report}"
+    );
 }
 
 #[test]

@@ -297,3 +297,42 @@ fn what_is_forgotten_is_a_gap_and_what_outlasts_it_is_still_found() {
     assert_eq!(whole.overlaps(), 48 + 49 - 48, "those of the other instance: {whole}");
     assert_eq!(short.overlaps(), whole.overlaps(), "{short}");
 }
+
+#[test]
+fn a_tenure_told_late_that_began_before_a_forgotten_one_is_still_found() {
+    let begin = |epoch: u64, at: u64, until: u64| {
+        format!(
+            "{{\"what\":\"begin\",\"instance\":\"a\",\"epoch\":{epoch},\"at\":{at},\"until\":{until}}}\n"
+        )
+    };
+    // The first two are forgotten. The first would last longest, the second began last.
+    let mut ledger = begin(10, 10, 1000) + &begin(20, 50, 60) + &begin(30, 60, 70);
+    ledger += &begin(25, 40, 45);
+    let mut auditor = Auditor::new().remember(1);
+    auditor.read(ledger.as_bytes()).unwrap();
+    let report = auditor.finish();
+    let Finding::EpochWentBack { before, after } = only(&report) else { panic!("{report}") };
+    assert_eq!((before.epoch, after.epoch), epochs(25, 20));
+}
+
+#[test]
+fn what_is_remembered_may_be_told_to_be_over_later() {
+    let line = |what: &str, epoch: u64, at: u64| {
+        let instance = ["a", "b"][usize::from(epoch.is_multiple_of(2))];
+        format!(
+            "{{\"what\":\"{what}\",\"instance\":\"{instance}\",\"epoch\":{epoch},\"at\":{at}}}\n"
+        )
+    };
+    // Each end stands behind the begin of the next: whoever was stopped writes late.
+    let ledger: String = (1..=20)
+        .map(|epoch| {
+            let end =
+                if epoch > 1 { line("end", epoch - 1, epoch * 10 - 5) } else { String::new() };
+            line("begin", epoch, epoch * 10) + &end
+        })
+        .collect();
+    let mut auditor = Auditor::new().remember(2);
+    auditor.read(ledger.as_bytes()).unwrap();
+    let report = auditor.finish();
+    assert_eq!((report.verdict(), report.tenures_count()), (Verdict::Proved, 20), "{report}");
+}
