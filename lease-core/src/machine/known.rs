@@ -169,9 +169,17 @@ impl<R: Rules> Known<R> {
         self.wait(timing, timing.ttl(), now)
     }
 
-    /// The epoch that the history shows as opened under today's lock file, once.
-    pub(super) fn reclaimable(&self, epoch: Epoch) -> bool {
-        !R::RECLAIM_ONLY_WHAT_WAS_OPENED || self.past.reclaimable == Some(epoch)
+    /// Whether this is of the tenure that the history shows as opened under today's lock file. The
+    /// epoch alone does not tell: a clone that met the lease deleted can hold the same one.
+    pub(super) fn reclaimable(&self, facts: &Facts) -> bool {
+        if !R::RECLAIM_ONLY_WHAT_WAS_OPENED {
+            return true;
+        }
+        self.past.reclaimable.is_some_and(|opened| {
+            let tag = facts.nonce.map(|nonce| nonce.tenure());
+            opened.epoch == facts.epoch
+                && (tag == Some(opened.tag) || !R::RECLAIM_ONLY_ONES_OWN_TENURE)
+        })
     }
 
     /// A reclaim is for the first tenure of a process only.

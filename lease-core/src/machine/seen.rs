@@ -307,7 +307,7 @@ impl Lease {
         self.acceptable(core).is_some_and(|facts| {
             facts.holder.as_ref() == Some(&core.config.instance)
                 && !core.known.is_own_write(facts)
-                && core.known.reclaimable(facts.epoch)
+                && core.known.reclaimable(facts)
         })
     }
 

@@ -34,7 +34,9 @@ use crate::{
 };
 use bytes::Bytes;
 use fencing::Epoch;
-pub use value::{Label, LabelError, MAX_LABEL_BYTES, Nonce, Ttl, TtlError, rfc3339};
+pub use value::{
+    Label, LabelError, MAX_LABEL_BYTES, Nonce, TenureMark, TenureTag, Ttl, TtlError, rfc3339,
+};
 
 /// The newest snapshot that active instances wrote, as the lease vouches for it.
 ///

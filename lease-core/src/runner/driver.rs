@@ -330,9 +330,9 @@ impl Drop for Driver {
 }
 
 fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
-    if let Some(epoch) = note.opened {
-        history.last_epoch = Some(epoch);
-        history.opened = Some(dir.opening(epoch));
+    if let Some(tenure) = note.opened {
+        history.last_epoch = Some(tenure.epoch);
+        history.opened = Some(dir.opening(tenure));
     }
     if let Some(nonce) = note.release {
         history.last_release = Some(nonce);

@@ -99,6 +99,7 @@ mutants! {
     ReleasedBeforeShut, "4", [], SHUT_BEFORE_THE_RELEASE;
     OpenBeforeTheHistory, "4", [], HISTORY_BEFORE_OPENING;
     ReclaimsAnything, "4", [], RECLAIM_ONLY_WHAT_WAS_OPENED;
+    ReclaimsWhatACloneWrote, "4", [Clone, Crash, Delete, Pause], RECLAIM_ONLY_ONES_OWN_TENURE;
     ReclaimsFromACopy, "4", [], RECLAIM_NEEDS_THE_SAME_LOCK;
     FenceOpensAgain, "4", [], FENCE_NEVER_OPENS_AGAIN;
     TakeoverWithoutIfMatch, "4", [], TAKEOVER_IS_CONDITIONAL;
