@@ -13,7 +13,12 @@ pub mod bare;
 pub mod clocks;
 pub mod holder;
 pub mod paired;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod performance;
+pub mod plots;
 pub mod prompted;
 pub mod record;
 pub mod rows;
+pub mod scale;
+pub mod takeover;

@@ -54,6 +54,7 @@
 //! | read what stands in the store | [`record`], and [`history`] for the instance's own directory |
 //! | know what a name may be | [`key`] |
 //! | read another format as strictly as the record | [`json`] |
+//! | know what many leases cost a month | [`cost`] |
 //! | know why all of it is safe | [`protocol`] |
 //!
 //! The driver for a directory is the crate `lease-local`. The check at the resource is the crate
@@ -73,6 +74,7 @@
 #![cfg_attr(not(feature = "testing"), doc = "[`testing::conformance`]: #features")]
 
 pub mod auth;
+pub mod cost;
 pub mod fenced;
 mod hex;
 pub mod history;

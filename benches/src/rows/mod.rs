@@ -3,7 +3,10 @@
 pub mod fence;
 pub mod local;
 pub mod machine;
+pub mod peers;
 pub mod s3;
+pub mod scale;
+pub mod takeover;
 
 use std::{fmt, time::Duration};
 
@@ -17,6 +20,17 @@ pub enum Effort {
 }
 
 impl Effort {
+    /// As criterion takes its command line: `None` if nothing is to be measured.
+    #[must_use]
+    pub fn of_bench() -> Option<Self> {
+        let told = |argument| std::env::args().any(|it| it == argument);
+        match told("--bench") && !told("--test") {
+            _ if told("--list") => None,
+            true => Some(Self::Full),
+            false => Some(Self::Quick),
+        }
+    }
+
     /// So many, or in a hurry a tenth of that.
     #[must_use]
     pub const fn of(self, full: usize) -> usize {

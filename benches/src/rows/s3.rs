@@ -7,7 +7,7 @@ use crate::{
     prompted::{Renewing, Watching},
 };
 use bytes::Bytes;
-use lease_core::{LeaseStore as _, Read};
+use lease_core::{LeaseStore as _, ObjectKey, Read, Version};
 use lease_s3::{
     AmazonS3Builder, S3Options, S3Store,
     testing::{Requests, TestServer},
@@ -90,6 +90,9 @@ pub struct Bed {
     objects: AmazonS3,
     path: Path,
     tag: Option<String>,
+    /// What is written by the store alone.
+    beside: ObjectKey,
+    version: Option<Version>,
 }
 
 impl Bed {
@@ -110,12 +113,22 @@ impl Bed {
         let path = Path::from("bare/lease.json");
         let put = runtime.block_on(objects.put(&path, PutPayload::from_bytes(content.clone())));
         let tag = put.expect("the server is one").e_tag;
-        Self { runtime, store, holder, content, objects, path, tag }
+        let beside = ObjectKey::new("beside/lease.json").expect("it is a key");
+        let version = runtime.block_on(store.create_if_absent(&beside, content.clone())).ok();
+        Self { runtime, store, holder, content, objects, path, tag, beside, version }
     }
 
     /// Through the runner.
     pub fn renew(&mut self) {
         self.runtime.block_on(self.holder.renew());
+    }
+
+    /// By the store alone, without a runner.
+    pub fn write(&mut self) {
+        let version = self.version.take().expect("it was created");
+        let content = self.content.clone();
+        let write = self.store.replace_if_match(&self.beside, content, &version);
+        self.version = Some(self.runtime.block_on(write).expect("nobody else writes"));
     }
 
     /// A bare `put_opts` with the condition and the bytes of a renewal.
@@ -147,6 +160,7 @@ pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
     let bed = RefCell::new(Bed::on(&server));
     let pairs = effort.of(5_000);
     let renewed = paired::run(pairs, || bed.borrow_mut().renew(), || bed.borrow_mut().put());
+    let written = paired::run(pairs, || bed.borrow_mut().write(), || bed.borrow_mut().put());
     let _ = server.take_requests();
     (0..100).for_each(|_| bed.borrow_mut().renew());
     let puts = server.take_requests();
@@ -167,6 +181,12 @@ pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
     };
     Ok(vec![
         Row::of("s3-renewal", &renewed, Bar::AtMost(1.03), RENEWAL),
+        Row::of(
+            "s3-write",
+            &written,
+            Bar::None,
+            "a write by the store alone, beside a bare `put_opts`",
+        ),
         Row::new(
             "s3-renewal-requests",
             each(all(puts)),
