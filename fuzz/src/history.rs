@@ -4,6 +4,7 @@ use fencing::Epoch;
 use lease_core::{
     history::{History, InstanceDir, InstanceDirError},
     key::ClusterName,
+    record::{TenureMark, TenureTag},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -44,12 +45,13 @@ fn changed(dir: InstanceDir, data: &[u8], file: &Path) {
     assert_not_lower(&before, &after);
 
     let higher = after.last_epoch.and_then(|epoch| epoch.next().ok()).unwrap_or(Epoch::MAX);
-    let opening = dir.opening(higher);
+    let tenure = TenureMark { epoch: higher, tag: TenureTag::from_bytes([9; 8]) };
+    let opening = dir.opening(tenure);
     dir.update(&orders, |history| history.opened = Some(opening.clone())).expect("it is small");
     let last = dir.history(&orders);
     assert_not_lower(&after, &last);
     assert_eq!((last.last_epoch, &last.opened), (Some(higher), &Some(opening)));
-    assert_eq!(dir.reclaimable(&orders), Some(higher));
+    assert_eq!(dir.reclaimable(&orders), Some(tenure));
 
     let id = dir.instance_id().clone();
     drop(dir);

@@ -6,7 +6,7 @@ use fencing::Epoch;
 use lease_core::{
     history::{Forced, History, HistoryError, InstanceDir, InstanceDirError, MAX_HISTORY_BYTES},
     key::ClusterName,
-    record::{Label, Nonce, SnapshotMark, Ttl, Unreadable},
+    record::{Label, Nonce, SnapshotMark, TenureMark, TenureTag, Ttl, Unreadable},
 };
 use proptest::prelude::*;
 use std::{
@@ -44,10 +44,14 @@ fn with_epoch(epoch: u64) -> impl FnOnce(&mut History) {
     move |history| history.last_epoch = Epoch::new(epoch)
 }
 
+fn tenure(epoch: u64) -> TenureMark {
+    TenureMark { epoch: Epoch::new(epoch).unwrap(), tag: TenureTag::from_bytes([0xaa; 8]) }
+}
+
 /// Opens epoch 7 of `orders` and ends the process, as far as the directory can tell.
 fn opened_seven(path: &Path) {
     let dir = open(path);
-    let opened = dir.opening(Epoch::new(7).unwrap());
+    let opened = dir.opening(tenure(7));
     dir.update(&orders(), |history| history.opened = Some(opened)).unwrap();
 }
 
@@ -174,7 +178,7 @@ fn an_opened_epoch_is_reclaimable_in_the_same_directory_and_boot() {
     let (_scratch, path) = scratch();
     opened_seven(&path);
     let dir = open(&path);
-    assert_eq!(dir.reclaimable(&orders()), Epoch::new(7));
+    assert_eq!(dir.reclaimable(&orders()), Some(tenure(7)));
     assert_eq!(dir.history(&orders()).last_epoch, Epoch::new(7));
     assert_eq!(dir.reclaimable(&cluster("stock")), None);
     // Held, but its fence never opened: nothing to take back.
@@ -194,9 +198,9 @@ fn a_copied_directory_reclaims_nothing() {
         fs::copy(path.join(name), copy.join(name)).unwrap();
     }
     let dir = open(&copy);
-    assert_eq!(dir.history(&orders()).opened.unwrap().epoch.as_u64(), 7);
+    assert_eq!(dir.history(&orders()).opened.unwrap().tenure, tenure(7));
     assert_eq!(dir.reclaimable(&orders()), None);
-    assert_eq!(open(&path).reclaimable(&orders()), Epoch::new(7), "the original still does");
+    assert_eq!(open(&path).reclaimable(&orders()), Some(tenure(7)), "the original still does");
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn another_boot_device_or_inode_reclaims_nothing() {
         assert_eq!(open(&path).reclaimable(&orders()), None, "{old} -> {new}");
     }
     fs::write(&file, text).unwrap();
-    assert_eq!(open(&path).reclaimable(&orders()), Epoch::new(7));
+    assert_eq!(open(&path).reclaimable(&orders()), Some(tenure(7)));
 }
 
 #[test]
@@ -393,7 +397,7 @@ fn child_counts_epochs() {
     println!("\nopened");
     let first = dir.history(&orders()).last_epoch.map_or(1, Epoch::as_u64);
     for epoch in first.. {
-        let opened = dir.opening(Epoch::new(epoch).unwrap());
+        let opened = dir.opening(tenure(epoch));
         dir.update(&orders(), |history| history.opened = Some(opened)).unwrap();
         println!("\nepoch {epoch}");
     }
@@ -447,7 +451,7 @@ fn a_killed_process_leaves_the_old_history_or_the_new_one() {
         let dir = open(&path);
         let on_disk = dir.history(&orders()).last_epoch.unwrap().as_u64();
         assert!(on_disk >= reported, "{on_disk} on disk, {reported} was reported");
-        assert_eq!(dir.reclaimable(&orders()).map(Epoch::as_u64), Some(on_disk));
+        assert_eq!(dir.reclaimable(&orders()), Some(tenure(on_disk)));
         let temporaries = fs::read_dir(&path).unwrap().count() - 2;
         assert_eq!(temporaries, 0, "what the killed process left is swept");
     }

@@ -14,7 +14,7 @@ use lease_core::{
         Action, Config, Entropy, EpochOrigin, Event, FenceOrder, FirstStart, Machine, Note, Past,
         Reply, RequestId, Role, TrustRelease,
     },
-    record::Nonce,
+    record::{Nonce, TenureMark},
     store::StoreErrorKind,
     timing::Timing,
 };
@@ -65,13 +65,13 @@ pub(super) struct Process {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
     pub(super) past: Past,
-    pub(super) opened: Option<Epoch>,
+    pub(super) opened: Option<TenureMark>,
 }
 
 impl Disk {
     pub(super) fn write(&mut self, note: &Note) {
         if note.opened.is_some() {
-            self.past.last_epoch = self.past.last_epoch.max(note.opened);
+            self.past.last_epoch = self.past.last_epoch.max(note.opened.map(|tenure| tenure.epoch));
             self.opened = note.opened;
         }
         self.past.last_release = note.release.or(self.past.last_release);

@@ -117,7 +117,8 @@ impl World {
             let released =
                 [node.disk.past.last_release, process.and_then(|process| process.last_release)];
             let is_own_release = facts.nonce.is_some() && released.contains(&facts.nonce);
-            let is_reclaimable = node.reclaims && node.disk.opened == Some(facts.epoch);
+            let opened = node.disk.opened.map(|tenure| tenure.epoch);
+            let is_reclaimable = node.reclaims && opened == Some(facts.epoch);
             let shown = process.and_then(|process| process.shown);
             is_own_release || is_reclaimable || shown.is_some_and(is_watched)
         });

@@ -4,7 +4,7 @@ use super::{History, MAX_HISTORY_BYTES, Opened};
 use crate::{
     json::{self, Object, Unreadable, Writer},
     key::{ClusterName, InstanceId},
-    record::{Label, Nonce, SnapshotMark, Ttl},
+    record::{Label, Nonce, SnapshotMark, TenureMark, TenureTag, Ttl},
 };
 use fencing::durable::FileIdentity;
 use serde_json::value::RawValue;
@@ -153,7 +153,10 @@ const NUMBER: &str = "an integer from 0 to 2^64 - 1";
 /// All of it or nothing: what decides about taking a lease back has no fields to ignore.
 fn opened(mut fields: Object<'_>) -> Result<Opened, Unreadable> {
     let opened = Opened {
-        epoch: fields.needed("epoch", EPOCH, json::epoch)?,
+        tenure: TenureMark {
+            epoch: fields.needed("epoch", EPOCH, json::epoch)?,
+            tag: fields.needed("tenure", "a string of 16 lowercase hexadecimal digits", tag)?,
+        },
         boot_id: fields.optional("boot_id", "a string", json::string)?,
         lock: FileIdentity {
             dev: fields.needed("dev", NUMBER, json::integer)?,
@@ -166,10 +169,15 @@ fn opened(mut fields: Object<'_>) -> Result<Opened, Unreadable> {
     }
 }
 
+fn tag(value: &RawValue) -> Option<TenureTag> {
+    TenureTag::from_hex(&json::string(value)?)
+}
+
 fn encode_opened(opened: &Opened) -> String {
-    let Opened { epoch, boot_id, lock } = opened;
+    let Opened { tenure: TenureMark { epoch, tag }, boot_id, lock } = opened;
     let mut out = Writer::default();
     out.raw("epoch", epoch);
+    out.text("tenure", &tag.to_string());
     if let Some(boot_id) = boot_id {
         out.text("boot_id", boot_id);
     }
@@ -278,8 +286,10 @@ mod tests {
             r#"{"opened":7}"#,
             r#"{"opened":{"epoch":7}}"#,
             r#"{"opened":{"epoch":7,"dev":1}}"#,
-            r#"{"opened":{"epoch":7,"dev":1,"ino":-2}}"#,
-            r#"{"opened":{"epoch":7,"dev":1,"ino":2,"x":1}}"#,
+            r#"{"opened":{"epoch":7,"dev":1,"ino":2}}"#,
+            r#"{"opened":{"epoch":7,"tenure":"0a","dev":1,"ino":2}}"#,
+            r#"{"opened":{"epoch":7,"tenure":"00112233445566aa","dev":1,"ino":-2}}"#,
+            r#"{"opened":{"epoch":7,"tenure":"00112233445566aa","dev":1,"ino":2,"x":1}}"#,
             r#"{"newest_snapshot":null}"#,
             r#"{"newest_snapshot":{"epoch":7}}"#,
             r#"{"newest_snapshot":{"epoch":0,"at":""}}"#,
@@ -315,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_epoch_that_was_opened_was_held() {
-        let opened = r#"{"a":{"last_epoch":3,"opened":{"epoch":7,"dev":1,"ino":2}}}"#;
+        let opened = r#"{"a":{"last_epoch":3,"opened":{"epoch":7,"tenure":"00112233445566aa","dev":1,"ino":2}}}"#;
         let document = Document::decode(LEAST.replace("{}", opened).as_bytes()).unwrap();
         let history = document.history(&ClusterName::new("a").unwrap()).unwrap();
         assert_eq!(history.last_epoch, Epoch::new(7));
@@ -324,7 +334,9 @@ mod tests {
     prop_compose! {
         fn any_history()(
             last in any::<u64>(),
-            opened in prop::option::of((1..=u64::MAX, any::<Option<u64>>(), any::<(u64, u64)>())),
+            opened in prop::option::of((
+                (1..=u64::MAX, any::<[u8; 8]>()), any::<Option<u64>>(), any::<(u64, u64)>()
+            )),
             last_release in any::<Option<[u8; 16]>>(),
             seen_authenticated_lease in any::<bool>(),
             ttl in 0..=86_400_000_u64,
@@ -337,8 +349,11 @@ mod tests {
             });
             let mut history = History {
                 last_epoch: Epoch::new(last),
-                opened: opened.map(|(epoch, boot, (dev, ino))| Opened {
-                    epoch: Epoch::new(epoch).unwrap(),
+                opened: opened.map(|((epoch, tag), boot, (dev, ino))| Opened {
+                    tenure: TenureMark {
+                        epoch: Epoch::new(epoch).unwrap(),
+                        tag: TenureTag::from_bytes(tag),
+                    },
                     boot_id: boot.map(|boot| format!("{boot:x}-\"\\\n")),
                     lock: FileIdentity { dev, ino },
                 }),

@@ -1,6 +1,6 @@
 //! What is remembered of one cluster.
 
-use crate::record::{Nonce, SnapshotMark, Ttl};
+use crate::record::{Nonce, SnapshotMark, TenureMark, Ttl};
 use fencing::{Epoch, durable::FileIdentity};
 
 /// What one instance remembers of one cluster. Empty by default.
@@ -48,7 +48,7 @@ impl History {
 
     /// Takes back what lowers a mark of `before`.
     pub(super) fn never_below(&mut self, before: &Self) {
-        let epoch = |history: &Self| history.opened.as_ref().map(|opened| opened.epoch);
+        let epoch = |history: &Self| history.opened.as_ref().map(|opened| opened.tenure.epoch);
         let is_old = epoch(self).is_some_and(|epoch| Some(epoch) < before.last_epoch);
         if is_old && self.opened != before.opened {
             self.opened.clone_from(&before.opened);
@@ -88,8 +88,8 @@ pub enum Forced {
 /// [`InstanceDir::opening`](super::InstanceDir::opening) finds them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Opened {
-    /// The epoch.
-    pub epoch: Epoch,
+    /// Of which tenure.
+    pub tenure: TenureMark,
     /// The boot of the machine; `None` where the platform tells none, and nothing is taken back
     /// after a restart.
     pub boot_id: Option<String>,
@@ -100,7 +100,7 @@ pub struct Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Label;
+    use crate::record::{Label, TenureTag};
 
     fn mark(epoch: u64, second: u32) -> Option<SnapshotMark> {
         let at = Label::new(&format!("2026-10-12T09:58:{second:02}.517Z")).unwrap();
@@ -151,7 +151,8 @@ mod tests {
 
     fn opened(epoch: u64, ino: u64) -> Option<Opened> {
         let lock = FileIdentity { dev: 1, ino };
-        Some(Opened { epoch: Epoch::new(epoch)?, boot_id: None, lock })
+        let tenure = TenureMark { epoch: Epoch::new(epoch)?, tag: TenureTag::from_bytes([7; 8]) };
+        Some(Opened { tenure, boot_id: None, lock })
     }
 
     #[test]

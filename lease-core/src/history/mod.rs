@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! {"format":1,"instance":"0f1e…","clusters":{"orders":{
-//!   "last_epoch":7,"opened":{"epoch":7,"boot_id":"2c8a…","dev":2049,"ino":131},
+//!   "last_epoch":7,"opened":{"epoch":7,"tenure":"91b2…","boot_id":"2c8a…","dev":2049,"ino":131},
 //!   "last_release":"ab01…","seen_authenticated_lease":true,"largest_ttl_ms":30000,
 //!   "newest_snapshot":{"epoch":7,"at":"2026-10-12T09:58:41.517Z"},
 //!   "newest_named_snapshot":{"epoch":7,"at":"2026-10-12T09:58:41.517Z"}}}}
@@ -34,12 +34,10 @@ mod marks;
 use crate::{
     json::Unreadable,
     key::{ClusterName, InstanceId},
+    record::TenureMark,
 };
 pub use error::{HistoryError, InstanceDirError};
-use fencing::{
-    Epoch,
-    durable::{self, Content, Directory, FileIdentity, LockFile, ReadError, WriteError},
-};
+use fencing::durable::{self, Content, Directory, FileIdentity, LockFile, ReadError, WriteError};
 use file::Document;
 pub use marks::{Forced, History, Opened};
 use std::{
@@ -227,25 +225,25 @@ impl InstanceDir {
         written
     }
 
-    /// What to remember as [`History::opened`] before the fence of `epoch` opens: that this very
+    /// What to remember as [`History::opened`] before the fence of this tenure opens: that this very
     /// lock was held, in this boot of the machine.
     #[must_use]
-    pub fn opening(&self, epoch: Epoch) -> Opened {
-        Opened { epoch, boot_id: self.boot_id.clone(), lock: self.lock.identity() }
+    pub fn opening(&self, tenure: TenureMark) -> Opened {
+        Opened { tenure, boot_id: self.boot_id.clone(), lock: self.lock.identity() }
     }
 
-    /// The epoch that this instance may take back at once after a restart, if the lease still names
-    /// it: one whose fence was opened, under the lock file that is locked now, in this boot.
+    /// The tenure that this instance may take back at once after a restart, if the lease is still
+    /// written by it: one whose fence was opened, under the lock file that is locked now, in this boot.
     ///
     /// Whoever opened that fence held this lock, and has ended: the lock is free for us, and an
     /// inode is not given to another file while a process has it open. A copied directory has
     /// another lock file, another machine another boot id.
     #[must_use]
-    pub fn reclaimable(&self, cluster: &ClusterName) -> Option<Epoch> {
+    pub fn reclaimable(&self, cluster: &ClusterName) -> Option<TenureMark> {
         let opened = locked(&self.state).document.history(cluster)?.opened.clone()?;
         let same_boot = opened.boot_id.is_some() && opened.boot_id == self.boot_id;
         let same_lock = opened.lock == self.lock.identity() && self.lock.still_in_place();
-        (same_boot && same_lock).then_some(opened.epoch)
+        (same_boot && same_lock).then_some(opened.tenure)
     }
 }
 
@@ -320,6 +318,7 @@ fn in_place(lock: &LockFile) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencing::Epoch;
     use fencing::durable::Step;
     use std::os::unix::fs::MetadataExt as _;
 

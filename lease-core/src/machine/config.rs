@@ -2,7 +2,7 @@
 
 use crate::{
     key::InstanceId,
-    record::{Nonce, SnapshotMark},
+    record::{Nonce, SnapshotMark, TenureMark},
     timing::Timing,
 };
 use fencing::Epoch;
@@ -65,8 +65,8 @@ impl Config {
 pub struct Past {
     /// The last epoch that it held.
     pub last_epoch: Option<Epoch>,
-    /// An epoch that may be reclaimed: its fence was opened, under this very lock file and boot.
-    pub reclaimable: Option<Epoch>,
+    /// A tenure that may be reclaimed: its fence was opened, under this very lock file and boot.
+    pub reclaimable: Option<TenureMark>,
     /// The nonce of the last release that it wrote.
     pub last_release: Option<Nonce>,
     /// It has seen an authenticated lease of the cluster.

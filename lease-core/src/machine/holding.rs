@@ -16,7 +16,7 @@ use super::{
     rules::Rules,
 };
 use crate::{
-    record::{Nonce, SnapshotMark},
+    record::{Nonce, SnapshotMark, TenureMark, TenureTag},
     store::{StoreErrorKind, Version},
 };
 use fencing::{Epoch, MonotonicTime, Reading};
@@ -35,6 +35,8 @@ pub(super) struct Taken {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Holding {
     pub(super) epoch: Epoch,
+    /// What all nonces of the tenure begin with.
+    pub(super) tag: TenureTag,
     /// The last version that is certainly one's own.
     pub(super) version: Version,
     pub(super) seq: u64,
@@ -85,6 +87,7 @@ impl Holding {
             taken;
         Self {
             epoch: write.epoch,
+            tag: write.nonce.tenure(),
             version,
             seq: write.seq,
             proven: write.sent,
@@ -102,6 +105,10 @@ impl Holding {
             named_from_seq: 0,
             inherited,
         }
+    }
+
+    pub(super) const fn tenure(&self) -> TenureMark {
+        TenureMark { epoch: self.epoch, tag: self.tag }
     }
 
     pub(super) fn taking_over(&self) -> Event {
@@ -414,7 +421,7 @@ impl Holding {
         now: Reading,
         entropy: &mut dyn Entropy,
     ) -> Action {
-        let draft = self.draft(true, now, entropy.nonce());
+        let draft = self.draft(true, now, entropy.nonce().in_tenure(self.tag));
         core.known.wrote(draft.epoch, draft.nonce);
         let id = core.next_id();
         self.flights.push(Flight { id, write: OwnWrite::of(&draft, now) });

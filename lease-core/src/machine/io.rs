@@ -3,7 +3,7 @@
 use crate::{
     auth::Verdict,
     key::InstanceId,
-    record::{Nonce, SnapshotMark},
+    record::{Nonce, SnapshotMark, TenureMark},
     store::{StoreErrorKind, Version},
 };
 use fencing::{Epoch, Reading, WallTime};
@@ -160,8 +160,8 @@ pub enum FenceOrder {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Note {
-    /// This epoch's fence is about to open: it is held and opened from now on.
-    pub opened: Option<Epoch>,
+    /// The fence of this tenure is about to open: it is held and opened from now on.
+    pub opened: Option<TenureMark>,
     /// A release with this nonce is about to be written.
     pub release: Option<Nonce>,
     /// An authenticated lease of the cluster was seen or written.

@@ -71,17 +71,22 @@ impl<R: Rules> Known<R> {
             self.learn_epoch(facts.epoch);
         }
         self.untouched = false;
+        self.learn_ttl(facts.ttl, now)
+    }
+
+    /// Notes a ttl of the cluster. Returns it if no remembered one is as large.
+    pub(super) fn learn_ttl(&mut self, said: Duration, now: MonotonicTime) -> Option<Duration> {
         self.forget_old_ttls(now);
-        let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < facts.ttl);
+        let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < said);
         // An entry that is not larger and not later than another decides nothing.
-        self.ttls.retain(|(ttl, _)| *ttl > facts.ttl);
+        self.ttls.retain(|(ttl, _)| *ttl > said);
         if self.ttls.len() < REMEMBERED {
-            self.ttls.push_back((facts.ttl, now));
+            self.ttls.push_back((said, now));
         } else if let Some((_, read)) = self.ttls.back_mut() {
             // No room: a larger ttl stands for this one, which can only lengthen a wait.
             *read = now;
         }
-        is_largest.then_some(facts.ttl)
+        is_largest.then_some(said)
     }
 
     /// Notes the epoch of an acceptable record or of one's own tenure.
@@ -169,9 +174,17 @@ impl<R: Rules> Known<R> {
         self.wait(timing, timing.ttl(), now)
     }
 
-    /// The epoch that the history shows as opened under today's lock file, once.
-    pub(super) fn reclaimable(&self, epoch: Epoch) -> bool {
-        !R::RECLAIM_ONLY_WHAT_WAS_OPENED || self.past.reclaimable == Some(epoch)
+    /// Whether this is of the tenure that the history shows as opened under today's lock file. The
+    /// epoch alone does not tell: a clone that met the lease deleted can hold the same one.
+    pub(super) fn reclaimable(&self, facts: &Facts) -> bool {
+        if !R::RECLAIM_ONLY_WHAT_WAS_OPENED {
+            return true;
+        }
+        self.past.reclaimable.is_some_and(|opened| {
+            let tag = facts.nonce.map(|nonce| nonce.tenure());
+            opened.epoch == facts.epoch
+                && (tag == Some(opened.tag) || !R::RECLAIM_ONLY_ONES_OWN_TENURE)
+        })
     }
 
     /// A reclaim is for the first tenure of a process only.

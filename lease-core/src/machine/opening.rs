@@ -60,7 +60,7 @@ impl Holding {
 
     pub(super) fn open_once_recorded<R: Rules>(&mut self, core: &mut Core<R>, now: MonotonicTime) {
         // Marks that are not on disk yet go along: the fence opens after all of it.
-        let note = Note { opened: Some(self.epoch), ..core.unwritten_marks() };
+        let note = Note { opened: Some(self.tenure()), ..core.unwritten_marks() };
         match core.persist(note) {
             Some(id) if R::HISTORY_BEFORE_OPENING => {
                 self.stage = Stage::Opening(id);

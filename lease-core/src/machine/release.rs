@@ -113,7 +113,7 @@ impl Holding {
             && due <= now.monotonic
             && !is_renewing
         {
-            let nonce = entropy.nonce();
+            let nonce = entropy.nonce().in_tenure(self.tag);
             core.known.wrote(self.epoch, nonce);
             core.known.released_with(nonce);
             let note = Note { release: Some(nonce), ..Note::default() };

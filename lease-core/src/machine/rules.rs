@@ -11,7 +11,7 @@ use std::{fmt, hash::Hash};
 ///
 /// Each constant names the section of the protocol that its rule stands in.
 pub trait Rules:
-    Clone + Copy + PartialEq + Eq + Hash + fmt::Debug + Default + Send + 'static
+    Clone + Copy + PartialEq + Eq + Hash + fmt::Debug + Default + Send + Sync + 'static
 {
     /// 2: the margin is at least T/5, also with a small R.
     const MARGIN_AT_LEAST_A_FIFTH: bool = true;
@@ -51,6 +51,8 @@ pub trait Rules:
     const HISTORY_BEFORE_OPENING: bool = true;
     /// 4: only an epoch that the history shows as opened is reclaimed.
     const RECLAIM_ONLY_WHAT_WAS_OPENED: bool = true;
+    /// 4: a record of the same epoch by a clone is not reclaimed.
+    const RECLAIM_ONLY_ONES_OWN_TENURE: bool = true;
     /// 5: a new epoch is above every acceptable one that was seen.
     const EPOCH_IS_ABOVE_WHAT_WAS_SEEN: bool = true;
     /// 5: a new epoch is not below the one that the clock gives.

@@ -1,6 +1,6 @@
 //! The values in a record that carry rules of their own.
 
-use fencing::WallTime;
+use fencing::{Epoch, WallTime};
 use jiff::fmt::temporal::DateTimePrinter;
 use std::{fmt, num::NonZeroU32, ops::Deref, str::FromStr, sync::Arc, time::Duration};
 
@@ -233,7 +233,7 @@ pub struct TtlError(Duration);
 pub struct Nonce([u8; 16]);
 
 impl Nonce {
-    /// Fresh random bits.
+    /// 128 fresh random bits.
     ///
     /// # Errors
     ///
@@ -256,6 +256,24 @@ impl Nonce {
         &self.0
     }
 
+    /// The same fresh bits behind the tag of a tenure: what its renewals and its release are known by.
+    #[must_use]
+    pub fn in_tenure(self, tag: TenureTag) -> Self {
+        let Self([_, _, _, _, _, _, _, _, fresh @ ..]) = self;
+        let mut bytes = [0; 16];
+        let (front, back) = bytes.split_at_mut(8);
+        front.copy_from_slice(&tag.0);
+        back.copy_from_slice(&fresh);
+        Self(bytes)
+    }
+
+    /// The tag of the tenure that wrote it.
+    #[must_use]
+    pub const fn tenure(&self) -> TenureTag {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        TenureTag([a, b, c, d, e, f, g, h])
+    }
+
     /// From exactly 32 lowercase hexadecimal digits.
     pub(crate) fn from_hex(digits: &str) -> Option<Self> {
         crate::hex::decode(digits).map(Self)
@@ -272,6 +290,47 @@ impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// 64 random bits that all nonces of one tenure begin with: the first of the write that acquired it.
+///
+/// An instance that was restarted knows by it that a record is of the tenure that its history shows.
+/// The epoch alone does not tell: a clone of its directory can hold the same one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenureTag([u8; 8]);
+
+impl TenureTag {
+    /// A tag of these bytes, for tests.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 8]) -> Self {
+        Self(bytes)
+    }
+
+    /// From exactly 16 lowercase hexadecimal digits.
+    pub(crate) fn from_hex(digits: &str) -> Option<Self> {
+        crate::hex::decode(digits).map(Self)
+    }
+}
+
+impl fmt::Display for TenureTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::hex::encode(&self.0))
+    }
+}
+
+impl fmt::Debug for TenureTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Which tenure: what tells it from any other, also from one of the same epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TenureMark {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// What all its nonces begin with.
+    pub tag: TenureTag,
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use tokio::{
 /// A runtime's timer stands still while the machine is suspended: none is set for longer than this, or a
 /// quarter of R if that is more, so that what came due meanwhile is noticed soon after. (A fence that is
 /// asked notices it at once.) With many leases these naps are what is paid for.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -153,7 +153,7 @@ impl Driver {
     /// Carries out what the machine wants until it wants nothing more.
     fn settle(&mut self) {
         // Drawn here and not kept: a copy of this process, or of its machine, must not have the same.
-        let mut entropy = OsEntropy(None);
+        let mut entropy = OsEntropy::new();
         loop {
             let now = self.parts.clock.reading();
             let action = match entropy.is_ready() {
@@ -347,10 +347,10 @@ impl Drop for Driver {
     }
 }
 
-fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
-    if let Some(epoch) = note.opened {
-        history.last_epoch = Some(epoch);
-        history.opened = Some(dir.opening(epoch));
+pub(super) fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
+    if let Some(tenure) = note.opened {
+        history.last_epoch = Some(tenure.epoch);
+        history.opened = Some(dir.opening(tenure));
     }
     if let Some(nonce) = note.release {
         history.last_release = Some(nonce);
@@ -365,17 +365,23 @@ fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) 
 }
 
 /// A store that panics has done who knows what: that is a doubt like any other.
-async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn unwound<T>(
+    request: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
     })
 }
 
 /// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
-struct OsEntropy(Option<Nonce>);
+pub(super) struct OsEntropy(Option<Nonce>);
 
 impl OsEntropy {
-    fn is_ready(&mut self) -> bool {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn is_ready(&mut self) -> bool {
         if self.0.is_none() {
             self.0 = Nonce::random().ok();
         }

@@ -225,7 +225,7 @@ fn the_history_is_on_disk_before_the_fence_opens() {
     assert!(!rig.is_open());
     rig.undisturbed_until(13.0);
     let (id, note) = rig.notes.remove(0);
-    assert_eq!(note.opened, Some(nth(8)));
+    assert_eq!(note.opened.map(|tenure| tenure.epoch), Some(nth(8)));
     rig.with(|machine, now| machine.handle_persisted(id, true, now));
     assert!(rig.is_open());
     rig.expect(&["active e8"]);

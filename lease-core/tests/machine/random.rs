@@ -259,8 +259,8 @@ impl Chaos {
 fn past(notes: &[Note]) -> Past {
     let mut past = Past::default();
     for note in notes {
-        past.last_epoch = past.last_epoch.max(note.opened);
-        past.reclaimable = past.last_epoch;
+        past.last_epoch = past.last_epoch.max(note.opened.map(|tenure| tenure.epoch));
+        past.reclaimable = note.opened.or(past.reclaimable);
         past.last_release = note.release.or(past.last_release);
         past.largest_ttl = past.largest_ttl.max(note.largest_ttl);
     }

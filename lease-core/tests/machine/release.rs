@@ -8,7 +8,7 @@ use crate::{
 use lease_core::{
     auth::Verdict,
     machine::{Facts, Past, Predecessor, Reply, Role, Sighting, TrustRelease, WaitReason, Waiting},
-    record::Nonce,
+    record::{Nonce, TenureMark, TenureTag},
     store::{
         StoreErrorKind::{Contended, InDoubt, Precondition, Unavailable},
         Version,
@@ -342,8 +342,16 @@ fn case_48_a_release_that_cannot_be_believed_is_waited_out() {
 fn own_past(last: u64, reclaimable: Option<u64>) -> Past {
     let mut past = Past::default();
     past.last_epoch = Some(nth(last));
-    past.reclaimable = reclaimable.map(nth);
+    let tag = TenureTag::from_bytes([0xbb; 8]);
+    past.reclaimable = reclaimable.map(|epoch| TenureMark { epoch: nth(epoch), tag });
     past
+}
+
+/// What a clone that was given the same epoch would write.
+fn held_by_a_clone(epoch: u64) -> Sighting {
+    let nonce = Some(Nonce::from_bytes([0xdd; 16]));
+    let facts = Facts::new(Some(id(ME)), nth(epoch), 41, nonce, secs(10));
+    found(facts, Verdict::Unsigned, "v1")
 }
 
 #[test]
@@ -369,6 +377,7 @@ fn only_an_epoch_that_the_history_shows_as_opened_is_reclaimed() {
         (own_past(7, Some(6)), held(ME, 7, 41, "v1")),
         (own_past(7, Some(7)), held(ME, 8, 1, "v1")),
         (own_past(7, Some(7)), found(foreign, Verdict::Unsigned, "v1")),
+        (own_past(7, Some(7)), held_by_a_clone(7)),
         (own_past(7, Some(7)), judged(held(ME, 7, 41, "v1"), Verdict::Forged)),
     ];
     for (past, shown) in cases {

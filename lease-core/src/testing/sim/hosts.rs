@@ -53,7 +53,7 @@ impl<R: Rules> World<R> {
 
     /// A process is started on a host that has none.
     pub(super) fn start(&mut self, host: usize) {
-        let application = (self.factory)(host);
+        let application = (self.processes)(host);
         let setting = &self.setting;
         let seed = self.dice.roll();
         let node = &mut self.nodes[host];

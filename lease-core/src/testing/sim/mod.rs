@@ -49,10 +49,12 @@
 //!
 //! let mut failed = 0;
 //! for seed in 0..50 {
-//!     let database = Rc::new(Cell::new(0));
 //!     let simulation = Simulation::new(seed)
 //!         .hazards(Hazards::none().with(Hazard::Crash).with(Hazard::Pause))
-//!         .application(move |_| Careless { database: Rc::clone(&database) });
+//!         .application(|| {
+//!             let database = Rc::new(Cell::new(0));   // outlives every process of one world
+//!             move |_host| Careless { database: Rc::clone(&database) }
+//!         });
 //!     failed += usize::from(simulation.run().is_err());
 //! }
 //! // An open fence alone does not hold back what is on its way already: a token at the resource does.
@@ -103,8 +105,10 @@ use std::{fmt, marker::PhantomData, rc::Rc};
 /// What the trace calls the end of a process.
 const PROCESS_DIES: &str = "its process dies";
 
-/// Makes the application of each process.
-type Factory = Rc<dyn Fn(usize) -> Box<dyn Application>>;
+/// Makes the application of each process of one world.
+type Processes = Box<dyn Fn(usize) -> Box<dyn Application>>;
+/// Begins a world: whatever its processes share is made anew.
+type Factory = Rc<dyn Fn() -> Processes>;
 /// Makes the invariants that are added to the built-in ones, anew for each run.
 type Extra = Rc<dyn Fn() -> Box<dyn Invariant>>;
 
@@ -167,14 +171,20 @@ impl<R: Rules> Simulation<R> {
         Self { setting: Some(setting), ..self }
     }
 
-    /// The same with another application, made anew for each process; it is told the number of its
-    /// host. The default is a [`Writer`].
+    /// The same with another application. `begin` is called at the start of every run, and makes what
+    /// all processes of that world share; what it returns makes one application for each process, and
+    /// is told the number of its host. The default is a [`Writer`].
     #[must_use]
-    pub fn application<A: Application + 'static>(
-        self,
-        make: impl Fn(usize) -> A + 'static,
-    ) -> Self {
-        Self { factory: Some(Rc::new(move |host| Box::new(make(host)))), ..self }
+    pub fn application<A, M>(self, begin: impl Fn() -> M + 'static) -> Self
+    where
+        A: Application + 'static,
+        M: Fn(usize) -> A + 'static,
+    {
+        let begin = move || -> Processes {
+            let make = begin();
+            Box::new(move |host| Box::new(make(host)))
+        };
+        Self { factory: Some(Rc::new(begin)), ..self }
     }
 
     /// The same with something more that must hold.
@@ -230,15 +240,16 @@ impl<R: Rules> Simulation<R> {
         let drawn = Setting::drawn(self.hazards, &mut dice);
         let setting = self.setting.clone().unwrap_or(drawn);
         let is_moody = setting.hazards.has(Hazard::Application);
-        let factory = self.factory.clone().unwrap_or_else(|| {
-            Rc::new(move |_| match is_moody {
-                true => Box::new(Writer::moody()) as Box<dyn Application>,
-                false => Box::new(Writer::default()),
-            })
-        });
+        let processes = match &self.factory {
+            Some(begin) => begin(),
+            None => Box::new(move |_| {
+                let writer = if is_moody { Writer::moody() } else { Writer::default() };
+                Box::new(writer) as Box<dyn Application>
+            }),
+        };
         let mut invariants = invariants::every();
         invariants.extend(self.extra.iter().map(|make| make()));
-        let world = World::<R>::new(setting.clone(), dice, factory, invariants, trace);
+        let world = World::<R>::new(setting.clone(), dice, processes, invariants, trace);
         let (counts, trace, violation) = world.run();
         (counts, trace, violation, setting)
     }

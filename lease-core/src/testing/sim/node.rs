@@ -4,7 +4,7 @@ use super::{application::Application, clock::HostClock, dice::Dice, link::Link, 
 use crate::{
     key::InstanceId,
     machine::{Config, Entropy, Machine, Note, Past, Reply, RequestId, Rules},
-    record::Nonce,
+    record::{Nonce, TenureMark},
     store::StoreErrorKind,
     timing::Timing,
 };
@@ -40,8 +40,8 @@ pub(super) enum Input {
 pub(super) struct Directory {
     pub(super) instance: InstanceId,
     pub(super) past: Past,
-    /// The epoch whose fence was opened by a process that had this very directory locked.
-    opened_here: Option<Epoch>,
+    /// The tenure whose fence was opened by a process that had this very directory locked.
+    opened_here: Option<TenureMark>,
 }
 
 impl Directory {
@@ -50,7 +50,7 @@ impl Directory {
     }
 
     pub(super) fn write(&mut self, note: &Note) {
-        self.past.last_epoch = self.past.last_epoch.max(note.opened);
+        self.past.last_epoch = self.past.last_epoch.max(note.opened.map(|tenure| tenure.epoch));
         self.opened_here = note.opened.or(self.opened_here);
         self.past.last_release = note.release.or(self.past.last_release);
         self.past.seen_authenticated |= note.seen_authenticated;

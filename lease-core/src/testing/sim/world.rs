@@ -1,7 +1,7 @@
 //! The world: hosts, one store, one true time, and a queue of what is going to happen.
 
 use super::{
-    Factory,
+    Processes,
     application::Resource,
     clock::TrueTime,
     dice::Dice,
@@ -69,7 +69,7 @@ pub(super) struct World<R: Rules> {
     pub(super) seen: BTreeMap<usize, (Version, Epoch)>,
     /// The nonce of the last release that each host sent.
     pub(super) releases: BTreeMap<usize, crate::record::Nonce>,
-    pub(super) factory: Factory,
+    pub(super) processes: Processes,
     pub(super) queue: BinaryHeap<Reverse<(Duration, u64)>>,
     pub(super) dues: BTreeMap<u64, Due>,
     pub(super) ordered: u64,
@@ -137,7 +137,7 @@ impl<R: Rules> World<R> {
     pub(super) fn new(
         setting: Setting,
         dice: Dice,
-        factory: Factory,
+        processes: Processes,
         invariants: Vec<Box<dyn Invariant>>,
         trace: Trace,
     ) -> Self {
@@ -152,7 +152,7 @@ impl<R: Rules> World<R> {
             is_resolved: false,
             releases: BTreeMap::new(),
             seen: BTreeMap::new(),
-            factory,
+            processes,
             queue: BinaryHeap::new(),
             dues: BTreeMap::new(),
             ordered: 0,
