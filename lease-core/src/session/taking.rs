@@ -180,7 +180,9 @@ impl Lease {
             _ => StoreErrorKind::InDoubt,
         };
         core.failed(flight.slot.object(), Attempted::Read, error);
-        self.look_at = now.monotonic + core.retry();
+        // A tenth of the usual, also where that is longer than R: with many leases a store that refuses
+        // at once is not asked at its own speed.
+        self.look_at = now.monotonic + core.retry().max(interval / 10);
         if self.wish == Some(Wish::Try) {
             self.wish = None;
             core.deny(key, DenyReason::Store(error));
@@ -241,11 +243,11 @@ impl Lease {
                 core.deny(key, DenyReason::Store(error));
             }
             StoreErrorKind::InDoubt | StoreErrorKind::Corrupt => {
-                let is_held_back = taking.hold_back.is_some();
                 let is_dropped = self.wish.is_none() && !R::GIVEN_UP_IS_FOLLOWED;
                 if core.live() == Some(taking.life) && !is_dropped {
-                    self.doubt =
-                        Some(Box::new(Doubt { condition: taking.condition, is_held_back }));
+                    let is_held_back = taking.hold_back.is_some();
+                    let doubt = Doubt { condition: taking.condition, is_held_back };
+                    self.doubt = Some(Box::new(doubt));
                 }
                 if flight.until <= now.monotonic {
                     self.look_at = now.monotonic;
