@@ -136,8 +136,7 @@ impl Lease {
         let forgotten = core.forgotten.filter(|_| !is_told);
         let highest = self.highest.max(self.tried).max(forgotten);
         let Ok(epoch) = core.next_epoch(highest, now.wall + later) else {
-            core.deny(key, DenyReason::EpochsExhausted);
-            (self.wish, self.doubt) = (None, None);
+            self.give_in(key, core, DenyReason::EpochsExhausted);
             return None;
         };
         self.tried = Some(epoch);
@@ -153,6 +152,19 @@ impl Lease {
         let taking = Taking { life, epoch, sent: now, condition, hold_back, is_burning };
         self.state = State::Taking(Box::new(taking));
         Some(self.send(key, core, Attempted::Acquisition, request, now))
+    }
+
+    /// It can never be taken. One that is followed cannot be either, so that its session has to end.
+    fn give_in<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        reason: DenyReason,
+    ) {
+        if self.wish.take().is_some() {
+            core.deny(key, reason);
+        }
+        core.gives_up |= self.doubt.take().is_some();
     }
 
     /// The answer to a look.
@@ -239,8 +251,7 @@ impl Lease {
                 self.look_at = now.monotonic;
             }
             StoreErrorKind::Unsupported => {
-                (self.wish, self.doubt) = (None, None);
-                core.deny(key, DenyReason::Store(error));
+                self.give_in(key, core, DenyReason::Store(error));
             }
             StoreErrorKind::InDoubt | StoreErrorKind::Corrupt => {
                 let is_dropped = self.wish.is_none() && !R::GIVEN_UP_IS_FOLLOWED;
