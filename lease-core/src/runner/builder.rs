@@ -338,17 +338,23 @@ impl LeaseBuilder {
     }
 
     fn past(&self, history: Option<&InstanceDir>, cluster: &ClusterName) -> Past {
-        let mut past = Past::default();
-        if let Some(dir) = history {
-            let known = dir.history(cluster);
-            past.last_epoch = known.last_epoch;
-            past.last_release = known.last_release;
-            past.seen_authenticated = known.seen_authenticated_lease;
-            past.largest_ttl = known.largest_ttl.map(Ttl::duration);
-            past.newest_named_snapshot = known.newest_named_snapshot;
-            past.reclaimable = dir.reclaimable(cluster).filter(|_| self.reclaim);
-        }
+        let Some(dir) = history else { return Past::default() };
+        let mut past = known_past(dir, cluster);
+        past.reclaimable = dir.reclaimable(cluster).filter(|_| self.reclaim);
         past
+    }
+}
+
+/// What an instance directory knows of a cluster, but for what may be taken back.
+pub(super) fn known_past(dir: &InstanceDir, cluster: &ClusterName) -> Past {
+    let known = dir.history(cluster);
+    Past {
+        last_epoch: known.last_epoch,
+        last_release: known.last_release,
+        seen_authenticated: known.seen_authenticated_lease,
+        largest_ttl: known.largest_ttl.map(Ttl::duration),
+        newest_named_snapshot: known.newest_named_snapshot,
+        reclaimable: None,
     }
 }
 
