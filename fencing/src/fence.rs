@@ -43,12 +43,28 @@ struct Cell {
     /// Unix nanoseconds at which the own wall clock shows that the window has passed. Written
     /// before the deadline it belongs to.
     wall_limit: AtomicU64,
-    clock: Arc<dyn Clock>,
+    under: Under,
+}
+
+/// What a fence looks at beside its own latch.
+enum Under {
+    Clock(Arc<dyn Clock>),
+    /// The fence that has to be open too; it reads the clocks for both.
+    Fence(Fence),
+}
+
+/// A fence that was found open.
+struct Look {
+    /// Its own deadline.
+    deadline: u64,
+    /// The earliest deadline of the fences above it.
+    above: u64,
+    now: Reading,
 }
 
 impl Cell {
     /// The deadline and the time if the fence is open; latches it if it is found past.
-    fn look(&self) -> Result<(MonotonicTime, Reading), FenceShut> {
+    fn look(&self) -> Result<Look, FenceShut> {
         loop {
             // The limits are loaded before the clock is read, and latched only by compare-exchange:
             // an extension that comes between the two is seen, and nothing that was past when it
@@ -58,13 +74,21 @@ impl Cell {
                 return Err(self.shut_because(reason));
             }
             let wall_limit = self.wall_limit.load(Ordering::Relaxed);
-            let now = self.clock.reading();
-            let reason = if now.monotonic.as_nanos() >= deadline {
-                ShutReason::Expired
-            } else if now.wall.unix_nanos() >= wall_limit {
-                ShutReason::Suspended
-            } else {
-                return Ok((MonotonicTime::from_nanos(deadline), now));
+            let above = match &self.under {
+                Under::Clock(clock) => Ok((u64::MAX, clock.reading())),
+                Under::Fence(fence) => {
+                    fence.cell.look().map(|look| (look.deadline.min(look.above), look.now))
+                }
+            };
+            let reason = match above {
+                // It may still open; this one does not shut for that.
+                Err(FenceShut { reason: ShutReason::NotOpen, .. }) => {
+                    return Err(self.shut_because(ShutReason::NotOpen));
+                }
+                Err(shut) => shut.reason,
+                Ok((_, now)) if now.monotonic.as_nanos() >= deadline => ShutReason::Expired,
+                Ok((_, now)) if now.wall.unix_nanos() >= wall_limit => ShutReason::Suspended,
+                Ok((above, now)) => return Ok(Look { deadline, above, now }),
             };
             if self.swap_deadline(deadline, reason.mark()) {
                 return Err(self.shut_because(reason));
@@ -133,7 +157,9 @@ impl Fence {
     #[must_use]
     pub fn remaining(&self) -> Duration {
         match self.cell.look() {
-            Ok((deadline, now)) => now.monotonic.until(deadline),
+            Ok(Look { deadline, above, now }) => {
+                now.monotonic.until(MonotonicTime::from_nanos(deadline.min(above)))
+            }
             Err(_) => Duration::ZERO,
         }
     }
@@ -189,11 +215,43 @@ impl FenceControl {
     /// A fence for the tenure `epoch`, not open yet.
     #[must_use]
     pub fn new(epoch: Epoch, clock: Arc<dyn Clock>) -> Self {
+        Self::not_open(epoch, Under::Clock(clock))
+    }
+
+    /// A fence for the tenure `epoch`, not open yet, that is open only while `above` is as well: its
+    /// own latch is open, its own deadline is not past, and the check of `above` passes. One extension
+    /// of `above` so extends every fence under it. Both clocks are read once, whatever stands above.
+    ///
+    /// Found shut, it stays shut, with the reason of whichever shut it. One without a deadline of its
+    /// own is opened with a window of [`Duration::MAX`]. It costs some 60 bytes.
+    ///
+    /// ```
+    /// use fencing::{Clock, Epoch, FenceControl, testing::ManualClock};
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// let clock = ManualClock::new();
+    /// let mut session = FenceControl::new(Epoch::MIN, Arc::new(clock.clone()));
+    /// session.open(clock.reading(), Duration::from_secs(8))?;
+    ///
+    /// let mut lease = FenceControl::under(&session.fence(), Epoch::new(7).unwrap());
+    /// lease.open(clock.reading(), Duration::MAX)?;
+    /// assert_eq!(lease.fence().remaining(), Duration::from_secs(8));
+    ///
+    /// session.shut();
+    /// assert_eq!(lease.fence().check().unwrap_err().epoch.as_u64(), 7);
+    /// # Ok::<(), fencing::FenceShut>(())
+    /// ```
+    #[must_use]
+    pub fn under(above: &Fence, epoch: Epoch) -> Self {
+        Self::not_open(epoch, Under::Fence(above.clone()))
+    }
+
+    fn not_open(epoch: Epoch, under: Under) -> Self {
         let cell = Cell {
             epoch,
             deadline: AtomicU64::new(ShutReason::NotOpen.mark()),
             wall_limit: AtomicU64::new(0),
-            clock,
+            under,
         };
         Self { fence: Fence { cell: Arc::new(cell) } }
     }
@@ -229,13 +287,13 @@ impl FenceControl {
     /// moment: a fence never opens again.
     pub fn extend(&mut self, sent: Reading, window: Duration) -> Result<(), FenceShut> {
         let cell = &self.fence.cell;
-        let (current, _) = cell.look()?;
+        let current = cell.look()?.deadline;
         let later = deadline(sent, window);
-        if later > current.as_nanos() {
+        if later > current {
             // The limit goes first: whoever sees the new deadline sees its limit too. If a check
             // latches in between, the exchange fails and the limit no longer matters.
             cell.wall_limit.store((sent.wall + window).unix_nanos(), Ordering::Relaxed);
-            if !cell.swap_deadline(current.as_nanos(), later) {
+            if !cell.swap_deadline(current, later) {
                 return self.fence.check();
             }
         }

@@ -8,4 +8,5 @@ pub mod audit;
 pub mod history;
 pub mod machine;
 pub mod record;
+pub mod session_record;
 pub mod snapshot;

@@ -26,6 +26,8 @@ pub(super) struct Core<R> {
     pub(super) stopping: bool,
     /// A lease of one's own that is taken again at once: its epoch was too low to open its fence.
     pub(super) retaking: Option<Retaking>,
+    /// If the lease is missing, nobody can act under it: see [`super::Machine::absence_is_own`].
+    pub(super) absence_is_own: bool,
     /// No acquisition before this time.
     pub(super) keep_out: Option<KeepOut>,
     actions: VecDeque<Action>,
@@ -62,6 +64,7 @@ impl<R: Rules> Core<R> {
             wanted: false,
             stopping: false,
             retaking: None,
+            absence_is_own: false,
             keep_out: None,
             actions: VecDeque::new(),
             events: VecDeque::new(),
@@ -176,10 +179,32 @@ impl<R: Rules> Core<R> {
             None => self.known.learn_unacceptable(facts),
             Some(facts) => {
                 let largest = self.known.learn(facts, now);
-                let own = self.config.timing.ttl();
-                self.persist_marks(false, largest.filter(|ttl| *ttl > own));
+                self.note_ttl(largest);
             }
         }
+    }
+
+    fn note_ttl(&mut self, largest: Option<Duration>) {
+        let own = self.config.timing.ttl();
+        self.persist_marks(false, largest.filter(|ttl| *ttl > own));
+    }
+
+    /// Takes in the verdict and the ttl of another record of the cluster. Whether it can be believed.
+    pub(super) fn learn_beside(
+        &mut self,
+        verdict: Verdict,
+        ttl: Option<Duration>,
+        now: MonotonicTime,
+    ) -> bool {
+        if verdict == Verdict::Authentic {
+            self.learn_authenticated();
+        }
+        let is_accepted = self.known.accepts(&self.config, verdict);
+        if let Some(ttl) = ttl.filter(|_| is_accepted) {
+            let largest = self.known.learn_ttl(ttl, now);
+            self.note_ttl(largest);
+        }
+        is_accepted
     }
 
     /// Something authenticated was seen or written: from now on unsigned ones are refused.

@@ -71,17 +71,22 @@ impl<R: Rules> Known<R> {
             self.learn_epoch(facts.epoch);
         }
         self.untouched = false;
+        self.learn_ttl(facts.ttl, now)
+    }
+
+    /// Notes a ttl of the cluster. Returns it if no remembered one is as large.
+    pub(super) fn learn_ttl(&mut self, said: Duration, now: MonotonicTime) -> Option<Duration> {
         self.forget_old_ttls(now);
-        let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < facts.ttl);
+        let is_largest = self.ttls.iter().all(|(ttl, _)| *ttl < said);
         // An entry that is not larger and not later than another decides nothing.
-        self.ttls.retain(|(ttl, _)| *ttl > facts.ttl);
+        self.ttls.retain(|(ttl, _)| *ttl > said);
         if self.ttls.len() < REMEMBERED {
-            self.ttls.push_back((facts.ttl, now));
+            self.ttls.push_back((said, now));
         } else if let Some((_, read)) = self.ttls.back_mut() {
             // No room: a larger ttl stands for this one, which can only lengthen a wait.
             *read = now;
         }
-        is_largest.then_some(facts.ttl)
+        is_largest.then_some(said)
     }
 
     /// Notes the epoch of an acceptable record or of one's own tenure.

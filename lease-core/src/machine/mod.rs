@@ -61,6 +61,7 @@
 //! ```
 
 mod acquire;
+mod beside;
 mod config;
 mod core;
 mod doubt;

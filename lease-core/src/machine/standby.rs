@@ -177,6 +177,11 @@ impl Standby {
         }
     }
 
+    /// Whether an acquisition is under way that will be held back.
+    pub(super) fn is_taking_held_back(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.acquisition.hold_back.is_some())
+    }
+
     /// How close behind the holder's renewals the reads come, once that is known.
     pub(super) fn phase<R: Rules>(&self, core: &Core<R>) -> Option<Duration> {
         self.phase.lag(&core.config.timing)

@@ -334,27 +334,27 @@ impl LeaseBuilder {
             }
             return Ok(None);
         };
-        match tokio::task::spawn_blocking(move || InstanceDir::open(path)).await {
-            Ok(opened) => Ok(Some(opened?)),
-            Err(join) => {
-                let source = std::io::Error::other(join);
-                Err(StartError::Platform { what: "thread to open the instance directory", source })
-            }
-        }
+        open_instance_dir(path).await.map(Some)
     }
 
     fn past(&self, history: Option<&InstanceDir>, cluster: &ClusterName) -> Past {
-        let mut past = Past::default();
-        if let Some(dir) = history {
-            let known = dir.history(cluster);
-            past.last_epoch = known.last_epoch;
-            past.last_release = known.last_release;
-            past.seen_authenticated = known.seen_authenticated_lease;
-            past.largest_ttl = known.largest_ttl.map(Ttl::duration);
-            past.newest_named_snapshot = known.newest_named_snapshot;
-            past.reclaimable = dir.reclaimable(cluster).filter(|_| self.reclaim);
-        }
+        let Some(dir) = history else { return Past::default() };
+        let mut past = known_past(dir, cluster);
+        past.reclaimable = dir.reclaimable(cluster).filter(|_| self.reclaim);
         past
+    }
+}
+
+/// What an instance directory knows of a cluster, but for what may be taken back.
+pub(super) fn known_past(dir: &InstanceDir, cluster: &ClusterName) -> Past {
+    let known = dir.history(cluster);
+    Past {
+        last_epoch: known.last_epoch,
+        last_release: known.last_release,
+        seen_authenticated: known.seen_authenticated_lease,
+        largest_ttl: known.largest_ttl.map(Ttl::duration),
+        newest_named_snapshot: known.newest_named_snapshot,
+        reclaimable: None,
     }
 }
 
@@ -369,9 +369,19 @@ impl std::fmt::Debug for LeaseBuilder {
     }
 }
 
+pub(super) async fn open_instance_dir(path: PathBuf) -> Result<InstanceDir, StartError> {
+    match tokio::task::spawn_blocking(move || InstanceDir::open(path)).await {
+        Ok(opened) => Ok(opened?),
+        Err(join) => {
+            let source = std::io::Error::other(join);
+            Err(StartError::Platform { what: "thread to open the instance directory", source })
+        }
+    }
+}
+
 /// Probes the store if that is needed, and reads the lease once: an instance with another secret
 /// than the cluster's must not start.
-async fn look(
+pub(super) async fn look(
     store: &dyn LeaseStore,
     key: &ObjectKey,
     auth: &Authenticator,
@@ -396,10 +406,10 @@ async fn look(
     }
 }
 
-fn random_u64() -> Result<u64, StartError> {
+pub(super) fn random_u64() -> Result<u64, StartError> {
     getrandom::u64().map_err(no_randomness)
 }
 
-fn no_randomness(error: getrandom::Error) -> StartError {
+pub(super) fn no_randomness(error: getrandom::Error) -> StartError {
     StartError::Platform { what: "random bytes", source: std::io::Error::other(error) }
 }

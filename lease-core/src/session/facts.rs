@@ -55,6 +55,9 @@ pub struct NamedDraft {
     pub session: InstanceId,
     /// Which life of that session.
     pub life: Life,
+    /// It was taken held back (with audit), and whoever takes it from there holds back as well: the
+    /// question whether somebody from before still acts must not get lost with this holder.
+    pub held_back: bool,
 }
 
 /// What the machine looks at in a session object.
@@ -77,4 +80,6 @@ pub struct NamedFacts {
     pub session: InstanceId,
     /// Which life of that session.
     pub life: Life,
+    /// Whoever takes it from there holds back, as its holder did.
+    pub held_back: bool,
 }

@@ -1,8 +1,47 @@
-//! Names: the key of an object, the cluster, the instance.
+//! Names: the key of an object, the cluster, the instance, a lease among many.
+//!
+//! | what | is kept at |
+//! | --- | --- |
+//! | the lease of a cluster | `<cluster>/lease.json` |
+//! | the [session](crate::session) of an instance | `<cluster>/sessions/<instance>.json`, see [`ClusterName::session_key`] |
+//! | a named lease under a session | `<cluster>/leases/<name>.json` |
 //!
 //! A name is refused or taken as it is, never rewritten: two names that a store could mistake for
 //! each other (by case, by normalisation, by an escape) cannot both be valid.
 
+macro_rules! text_newtype {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::new(text)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+mod lease_name;
+
+pub use lease_name::{LeaseName, MAX_LEASE_NAME_BYTES};
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 /// The longest segment of a key, in bytes. Leaves room for a driver's suffixes within 255.
@@ -112,6 +151,49 @@ impl ClusterName {
         // Valid by construction: a cluster name is a segment of at most 64 bytes.
         ObjectKey(format!("{}/lease.json", self.0).into())
     }
+
+    /// Where the lease of this name is kept, one of many under sessions.
+    ///
+    /// ```
+    /// use lease_core::key::{ClusterName, LeaseName};
+    ///
+    /// let key = ClusterName::new("orders")?.named_lease_key(&LeaseName::new("shards/7")?);
+    /// assert_eq!(key.as_str(), "orders/leases/shards/7.json");
+    /// # Ok::<(), lease_core::key::NameError>(())
+    /// ```
+    #[must_use]
+    pub fn named_lease_key(&self, name: &LeaseName) -> ObjectKey {
+        // Valid by construction: see what a lease name may be.
+        ObjectKey(format!("{}/leases/{}.json", self.0, name.as_str()).into())
+    }
+
+    /// Where the session of an instance is kept.
+    ///
+    /// Keys have no upper case, since some file systems have none. In the id a capital letter is
+    /// written as `_` and the small one, and `_` as `__`, so that no two instances share a key.
+    /// Generated ids have neither and stand there as they are.
+    ///
+    /// ```
+    /// use lease_core::key::{ClusterName, InstanceId};
+    ///
+    /// let orders = ClusterName::new("orders")?;
+    /// let key = |id: &str| Ok::<_, lease_core::key::NameError>(orders.session_key(&InstanceId::new(id)?));
+    /// assert_eq!(key("s-1")?.as_str(), "orders/sessions/s-1.json");
+    /// assert_eq!(key("Pod_A")?.as_str(), "orders/sessions/_pod___a.json");
+    /// # Ok::<(), lease_core::key::NameError>(())
+    /// ```
+    #[must_use]
+    pub fn session_key(&self, instance: &InstanceId) -> ObjectKey {
+        let mut key = format!("{}/sessions/", self.0);
+        for letter in instance.as_str().chars() {
+            if letter.is_ascii_uppercase() || letter == '_' {
+                key.push('_');
+            }
+            key.push(letter.to_ascii_lowercase());
+        }
+        // Valid by construction: at most twice the 64 bytes of an id, and it starts like a segment.
+        ObjectKey((key + ".json").into())
+    }
 }
 
 /// Who holds a lease: an id that one instance generated at random and keeps. Compared as a whole.
@@ -208,36 +290,6 @@ impl NameError {
     }
 }
 
-macro_rules! text_newtype {
-    ($name:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&self.0, f)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = NameError;
-
-            fn from_str(text: &str) -> Result<Self, NameError> {
-                Self::new(text)
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-    };
-}
-
 text_newtype!(ClusterName);
 text_newtype!(InstanceId);
 text_newtype!(ObjectKey);
@@ -286,6 +338,22 @@ mod tests {
         assert_eq!(InstanceId::random().unwrap().as_str().len(), 32);
         for bad in ["", "a b", "a\n", &"a".repeat(65)] {
             assert!(InstanceId::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_instances_share_the_key_of_a_session() {
+        let cluster = ClusterName::new("orders").unwrap();
+        let ids = ["a-b", "A-b", "a-B", "A-B", "a_b", "a__b", "a_B", "a__B", "a_-b", "a-_b", "aB_"];
+        let keys = ids.map(|id| cluster.session_key(&InstanceId::new(id).unwrap()));
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(ObjectKey::new(key.as_str()).as_ref(), Ok(key));
+            assert!(!keys[at + 1..].contains(key), "{key}");
+        }
+        for longest in ["A".repeat(MAX_NAME_BYTES), "9_.lock".to_owned(), "Q.LOCK".to_owned()] {
+            let longest_cluster = ClusterName::new(&"c".repeat(MAX_NAME_BYTES)).unwrap();
+            let key = longest_cluster.session_key(&InstanceId::new(&longest).unwrap());
+            assert_eq!(ObjectKey::new(key.as_str()), Ok(key));
         }
     }
 
