@@ -43,6 +43,9 @@ impl<R: SessionRules> World<R> {
         if let Some(outage) = self.outage {
             passage.fate = outage.fate(&mut self.dice);
         }
+        if self.cut_off.get(&host) == Some(&object) {
+            passage.fate = Fate::Lost;
+        }
         if let Request::Replace(Draft::Session(session), _) = &request
             && ends(session.state)
         {

@@ -85,6 +85,7 @@ impl<R: SessionRules> World<R> {
             }
             Undo::Link(host) => {
                 self.nodes[host].link = Link::calm(self.calm_latency(host));
+                self.cut_off.remove(&host);
                 self.say(Some(host), "its way to the store is good again");
             }
             Undo::Outage => {
@@ -193,6 +194,9 @@ impl<R: SessionRules> World<R> {
     }
 
     fn meddle_with_link(&mut self, host: usize, hazard: Hazard) {
+        if hazard == Hazard::Partition && self.dice.one_in(3) {
+            return self.cut_off_from_one(host);
+        }
         let (renew, ttl) = (self.nodes[host].timing.renew(), self.setting.world.largest_ttl());
         let latency = *self.dice.pick(&[renew / 10, renew / 2, renew * 2]).unwrap_or(&renew);
         self.nodes[host].link = match hazard {
@@ -206,6 +210,19 @@ impl<R: SessionRules> World<R> {
         };
         self.say(Some(host), what);
         self.later(3, Undo::Link(host));
+    }
+
+    /// A part of the store fails one host, as where keys are spread over machines.
+    fn cut_off_from_one(&mut self, host: usize) {
+        let object = match self.dice.one_in(4) {
+            true => self.dice.pick(&self.store.instances()).cloned().map(Object::Session),
+            false => self.dice.pick(&self.names).cloned().map(Object::Lease),
+        };
+        if let Some(object) = object {
+            self.cut_off.insert(host, object);
+            self.say(Some(host), "does not reach one object");
+            self.later(3, Undo::Link(host));
+        }
     }
 
     /// A session more often than a lease. Of leases, what is not covered by an audit is rare: nothing

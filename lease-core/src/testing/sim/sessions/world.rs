@@ -76,6 +76,8 @@ pub(super) struct World<R: SessionRules> {
     pub(super) names: Vec<ObjectKey>,
     pub(super) store: Store,
     pub(super) outage: Option<Outage>,
+    /// The one object that a host does not reach.
+    pub(super) cut_off: BTreeMap<usize, Object>,
     pub(super) is_peaceful: bool,
     /// Disks do not fail any more.
     pub(super) is_resolved: bool,
@@ -159,6 +161,7 @@ impl<R: SessionRules> World<R> {
             names: names.collect(),
             store: Store::new(setting.world.secret, setting.world.tells_age),
             outage: None,
+            cut_off: BTreeMap::new(),
             is_peaceful: false,
             is_resolved: false,
             wanted_by: vec![BTreeSet::new(); setting.names],
@@ -269,6 +272,7 @@ impl<R: SessionRules> World<R> {
     fn peace(&mut self) {
         self.is_peaceful = true;
         self.outage = None;
+        self.cut_off.clear();
         // What is still on its way arrives now.
         let on_its_way = self.agenda.take(|due| {
             let is_told = matches!(due, Due::Input { input: Input::Persisted(..), .. });
