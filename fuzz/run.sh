@@ -11,12 +11,12 @@ set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${1:-300}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] && targets=("$@") || targets=(record history machine snapshot)
+[ $# -gt 0 ] && targets=("$@") || targets=(record session_record history machine snapshot audit)
 export RUSTC_BOOTSTRAP=1 CARGO_TERM_COLOR=never
 command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
 
 # Above these lengths an input says nothing new.
-declare -A length_max=([record]=4096 [history]=4096 [machine]=400 [snapshot]=8192)
+declare -A length_max=([record]=4096 [session_record]=4096 [history]=4096 [machine]=400 [snapshot]=8192 [audit]=2048)
 # `cargo fuzz` looks for the fuzz directory below the current one.
 cd ..
 found=0
@@ -29,7 +29,7 @@ for target in "${targets[@]}"; do
     -print_final_stats=1 -verbosity=1 >"$log" 2>&1 || status=$?
   executions=$(awk '/^stat::number_of_executed_units:/ { print $2 }' "$log")
   covered=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -1 || true)
-  printf '%-8s %12s executions  %-22s %s crashes\n' \
+  printf '%-14s %12s executions  %-22s %s crashes\n' \
     "$target" "${executions:-?}" "${covered:-?}" "$((status != 0))"
   if [ "$status" -ne 0 ]; then
     found=1

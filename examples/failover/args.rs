@@ -1,8 +1,10 @@
 //! The command line.
 
-use crate::{place::Place, scenario::Scenario};
+use crate::{
+    processes::{duration, place::Place},
+    scenario::Scenario,
+};
 use clap::{Parser, Subcommand};
-use jiff::SignedDuration;
 use std::{path::PathBuf, time::Duration};
 
 /// Two processes share one lease; the active one is killed, frozen and stopped, and its lease
@@ -81,9 +83,4 @@ pub(crate) struct ChildArgs {
     /// The process that started it: without it, it ends.
     #[arg(long)]
     pub(crate) parent: i32,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
-    parsed.ok_or_else(|| "give a number with a unit, as in 1.5s, 500ms or 1m".to_owned())
 }

@@ -13,13 +13,13 @@ use std::sync::LazyLock;
 /// The secret of the golden vectors, so that what they signed is authentic here.
 const SECRET_HEX: &str = "551fde2fa1e9e759608ba48de7e14df7397a762c2a88c4ce00e3a08fa8662453";
 
-static WITHOUT: LazyLock<Authenticator> = LazyLock::new(|| Authenticator::new(cluster(), None));
-static WITH: LazyLock<Authenticator> = LazyLock::new(|| {
+pub(crate) static WITHOUT: LazyLock<Authenticator> = LazyLock::new(|| Authenticator::new(cluster(), None));
+pub(crate) static WITH: LazyLock<Authenticator> = LazyLock::new(|| {
     let byte = |at: usize| u8::from_str_radix(&SECRET_HEX[at..at + 2], 16).expect("digits");
     let secret: Vec<u8> = (0..SECRET_HEX.len()).step_by(2).map(byte).collect();
     Authenticator::new(cluster(), Some(&ClusterSecret::new(&secret).expect("32 bytes")))
 });
-static WIRE: LazyLock<Wire> = LazyLock::new(|| Wire {
+pub(crate) static WIRE: LazyLock<Wire> = LazyLock::new(|| Wire {
     auth: WITH.clone(),
     instance: InstanceId::new("s-1").expect("an id"),
     name: Label::default(),

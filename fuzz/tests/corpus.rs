@@ -20,6 +20,11 @@ fn records() {
 }
 
 #[test]
+fn session_records() {
+    replay("session_record", 48, holdfast_fuzz::session_record::run);
+}
+
+#[test]
 fn histories() {
     replay("history", 15, holdfast_fuzz::history::run);
 }
@@ -32,4 +37,9 @@ fn schedules() {
 #[test]
 fn snapshots() {
     replay("snapshot", 38, holdfast_fuzz::snapshot::run);
+}
+
+#[test]
+fn ledgers() {
+    replay("audit", 22, holdfast_fuzz::audit::run);
 }

@@ -48,9 +48,9 @@ pub struct Wire {
 
 /// A read that was judged.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Judged {
+pub struct Judged<R = Reply> {
     /// What the machine is to be told.
-    pub reply: Reply,
+    pub reply: R,
     /// The record was written under another secret than one's own.
     pub foreign_key: bool,
 }
@@ -59,9 +59,16 @@ impl Wire {
     /// The bytes of a record to be written.
     #[must_use]
     pub fn encode(&self, draft: &Draft) -> Bytes {
-        let mut record = LeaseRecord {
+        let mut record = self.record(draft, draft.held.then(|| self.instance.clone()));
+        self.auth.seal(&mut record, draft.sign);
+        record.encode()
+    }
+
+    /// What all kinds of records say, not sealed yet.
+    pub(crate) fn record(&self, draft: &Draft, holder: Option<InstanceId>) -> LeaseRecord {
+        LeaseRecord {
             cluster: self.auth.cluster().clone(),
-            holder: draft.held.then(|| self.instance.clone()),
+            holder,
             holder_name: self.name.clone(),
             epoch: draft.epoch,
             seq: draft.seq,
@@ -71,9 +78,7 @@ impl Wire {
             key_id: None,
             last_snapshot: draft.last_snapshot.clone(),
             mac: None,
-        };
-        self.auth.seal(&mut record, draft.sign);
-        record.encode()
+        }
     }
 
     /// What a read means to the machine. What is no record has a verdict like any other.
@@ -96,11 +101,15 @@ impl Wire {
 
     fn found(&self, content: &[u8], version: Version, age: Option<Duration>) -> (Sighting, bool) {
         let Judgement { verdict, record, foreign_key, .. } = self.auth.judge(content);
-        let facts = record.map(|record| {
-            let LeaseRecord { holder, epoch, seq, nonce, ttl, last_snapshot, .. } = record;
-            let facts = Facts::new(holder, epoch, seq, nonce, ttl.duration());
-            Arc::new(Facts { last_snapshot, ..facts })
-        });
+        let facts = record.map(|record| Arc::new(record.into()));
         (Sighting::Found { version, verdict, facts, age }, foreign_key)
+    }
+}
+
+impl From<LeaseRecord> for Facts {
+    fn from(record: LeaseRecord) -> Self {
+        let LeaseRecord { holder, epoch, seq, nonce, ttl, last_snapshot, .. } = record;
+        let facts = Self::new(holder, epoch, seq, nonce, ttl.duration());
+        Self { last_snapshot, ..facts }
     }
 }

@@ -1,6 +1,9 @@
 //! The bytes that a MAC covers.
 
-use crate::{key::InstanceId, record::LeaseRecord};
+use crate::{
+    key::InstanceId,
+    record::{LeaseRecord, Record},
+};
 use fencing::Epoch;
 
 /// What kind of record the bytes are of, and in which version of the rules. The first field of all,
@@ -8,17 +11,22 @@ use fencing::Epoch;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Lease,
+    NamedLease,
+    Session,
 }
 
 impl Kind {
     const fn label(self) -> &'static str {
         match self {
             Self::Lease => "holdfast lease v1",
+            Self::NamedLease => "holdfast named lease v1",
+            Self::Session => "holdfast session v1",
         }
     }
 }
 
-/// What the MAC of a lease covers, in order, for whoever writes a second implementation:
+/// What the MAC of a record covers, in order, for whoever writes a second implementation; here of a
+/// lease:
 ///
 /// ```text
 /// canonical = field(label) field(cluster) field(epoch) field(holder) field(ttl in ms)
@@ -33,6 +41,9 @@ impl Kind {
 /// whether it is there, and a kind has a fixed number of them, so no two different records give the
 /// same bytes. `seq`, `nonce`, `renewed_at`, `holder_name`, `key_id` stay outside.
 ///
+/// The other kinds have another label and more fields behind these, see
+/// [`session::record`](crate::session::record).
+///
 /// ```
 /// use lease_core::{auth::canonical_bytes, record::LeaseRecord};
 ///
@@ -45,30 +56,8 @@ impl Kind {
 /// # Ok::<(), lease_core::record::Unreadable>(())
 /// ```
 #[must_use]
-pub fn canonical_bytes(record: &LeaseRecord) -> Vec<u8> {
-    // Named one by one, so that a field that is added is sorted into one of the two groups.
-    let LeaseRecord {
-        cluster,
-        holder,
-        epoch,
-        ttl,
-        last_snapshot,
-        holder_name: _,
-        seq: _,
-        nonce: _,
-        renewed_at: _,
-        key_id: _,
-        mac: _,
-    } = record;
-    let mark = last_snapshot.as_ref();
-    Canonical::of(Kind::Lease)
-        .text(Some(cluster.as_str()))
-        .integer(Some(epoch.as_u64()))
-        .text(Some(holder.as_ref().map_or("", InstanceId::as_str)))
-        .integer(Some(ttl.as_millis()))
-        .integer(mark.map(|mark| mark.epoch).map(Epoch::as_u64))
-        .text(mark.map(|mark| mark.at.as_str()))
-        .finish()
+pub fn canonical_bytes<R: Record>(record: &R) -> Vec<u8> {
+    record.canonical()
 }
 
 /// Fields, each framed by whether it is there and how long it is.
@@ -77,6 +66,32 @@ pub(crate) struct Canonical(Vec<u8>);
 impl Canonical {
     pub(crate) fn of(kind: Kind) -> Self {
         Self(Vec::with_capacity(256)).text(Some(kind.label()))
+    }
+
+    /// The fields that every kind has, in front of those of its own.
+    pub(crate) fn of_lease(kind: Kind, record: &LeaseRecord) -> Self {
+        // Named one by one, so that a field that is added is sorted into one of the two groups.
+        let LeaseRecord {
+            cluster,
+            holder,
+            epoch,
+            ttl,
+            last_snapshot,
+            holder_name: _,
+            seq: _,
+            nonce: _,
+            renewed_at: _,
+            key_id: _,
+            mac: _,
+        } = record;
+        let mark = last_snapshot.as_ref();
+        Self::of(kind)
+            .text(Some(cluster.as_str()))
+            .integer(Some(epoch.as_u64()))
+            .text(Some(holder.as_ref().map_or("", InstanceId::as_str)))
+            .integer(Some(ttl.as_millis()))
+            .integer(mark.map(|mark| mark.epoch).map(Epoch::as_u64))
+            .text(mark.map(|mark| mark.at.as_str()))
     }
 
     pub(crate) fn text(self, text: Option<&str>) -> Self {

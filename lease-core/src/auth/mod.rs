@@ -19,10 +19,11 @@ mod vectors;
 
 use crate::{
     hex,
-    key::ClusterName,
-    record::{Label, LeaseRecord, Unreadable},
+    key::{ClusterName, ObjectKey},
+    record::{KeyedRecord, Label, LeaseRecord, Record, Unreadable},
 };
 pub use canonical::canonical_bytes;
+pub(crate) use canonical::{Canonical, Kind};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 pub use secret::{ClusterSecret, MIN_SECRET_BYTES, SecretError};
 use secret::{Purpose, Subkey};
@@ -102,32 +103,54 @@ impl Authenticator {
     /// `sign` is `false` for a lease that was taken over from one that is not trusted, until the
     /// takeover is confirmed: it would vouch for a last snapshot that nobody authenticated.
     /// A record of another cluster is never signed.
-    pub fn seal(&self, record: &mut LeaseRecord, sign: bool) {
-        record.key_id = self.keys.as_ref().map(|keys| keys.id.clone());
-        record.mac = self
-            .keys
-            .as_ref()
-            .filter(|_| sign && record.cluster == self.cluster)
-            .map(|keys| keys.sign(record));
+    pub fn seal<R: Record>(&self, record: &mut R, sign: bool) {
+        let is_ours = record.lease().cluster == self.cluster;
+        let signing = self.keys.as_ref().filter(|_| sign && is_ours);
+        let mac = signing.map(|keys| keys.sign(record));
+        let lease = record.lease_mut();
+        lease.key_id = self.keys.as_ref().map(|keys| keys.id.clone());
+        lease.mac = mac;
     }
 
-    /// Reads content and says what it is worth. Pure: the same content has the same judgement.
+    /// Reads content as the lease of the cluster and says what it is worth. Pure: the same content
+    /// has the same judgement.
     #[must_use]
     pub fn judge(&self, content: &[u8]) -> Judgement {
-        let record = match LeaseRecord::decode(content) {
+        self.judge_with(content, |_| true)
+    }
+
+    /// The same of what is kept at `key`, as a record of a kind that a cluster has many of.
+    ///
+    /// One that says that it is kept elsewhere was copied here: it is [`Verdict::Forged`], whatever
+    /// its MAC.
+    #[must_use]
+    pub fn judge_at<R: KeyedRecord>(&self, content: &[u8], key: &ObjectKey) -> Judgement<R> {
+        self.judge_with(content, |record: &R| record.object_key() == key)
+    }
+
+    fn judge_with<R: Record>(
+        &self,
+        content: &[u8],
+        belongs: impl FnOnce(&R) -> bool,
+    ) -> Judgement<R> {
+        let record = match R::decode(content) {
             Ok(record) => record,
             Err(why) => return Judgement::new(Verdict::Unreadable, Some(why.into()), None),
         };
-        let (verdict, why) = self.weigh(&record);
-        let foreign_key = why == Some(Objection::MacMismatch) && self.names_another_key(&record);
+        let (verdict, why) = self.weigh(&record, belongs(&record));
+        let foreign_key =
+            why == Some(Objection::MacMismatch) && self.names_another_key(record.lease());
         Judgement { foreign_key, ..Judgement::new(verdict, why, Some(record)) }
     }
 
-    fn weigh(&self, record: &LeaseRecord) -> (Verdict, Option<Objection>) {
-        if record.cluster != self.cluster {
+    fn weigh<R: Record>(&self, record: &R, belongs: bool) -> (Verdict, Option<Objection>) {
+        if record.lease().cluster != self.cluster {
             return (Verdict::Forged, Some(Objection::OtherCluster));
         }
-        match (&record.mac, &self.keys) {
+        if !belongs {
+            return (Verdict::Forged, Some(Objection::OtherKey));
+        }
+        match (&record.lease().mac, &self.keys) {
             (None, _) => (Verdict::Unsigned, Some(Objection::NoMac)),
             (Some(_), None) => (Verdict::Unsigned, Some(Objection::NoSecret)),
             (Some(mac), Some(keys)) if keys.verifies(record, mac) => (Verdict::Authentic, None),
@@ -151,20 +174,20 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Keys {
-    fn mac(&self, record: &LeaseRecord) -> Hmac<Sha256> {
+    fn mac<R: Record>(&self, record: &R) -> Hmac<Sha256> {
         let mut mac =
             Hmac::new_from_slice(self.lease.bytes()).expect("HMAC takes keys of any length");
         mac.update(&canonical_bytes(record));
         mac
     }
 
-    fn sign(&self, record: &LeaseRecord) -> Label {
+    fn sign<R: Record>(&self, record: &R) -> Label {
         let digits = hex::encode(&self.mac(record).finalize().into_bytes());
         Label::new(&digits).expect("64 hexadecimal digits are a label")
     }
 
     /// In constant time for what depends on the key. Only the full length counts, in one spelling.
-    fn verifies(&self, record: &LeaseRecord, mac: &str) -> bool {
+    fn verifies<R: Record>(&self, record: &R, mac: &str) -> bool {
         hex::decode::<32>(mac).is_some_and(|mac| self.mac(record).verify_slice(&mac).is_ok())
     }
 }
@@ -178,9 +201,9 @@ pub enum Verdict {
     /// A record of this cluster whose MAC verifies.
     Authentic,
     /// A record with a MAC that does not verify, whatever its length; or one that names another
-    /// cluster.
+    /// cluster, or another key than it was read from.
     ///
-    /// The second also without a secret: whoever writes into this cluster's key writes this
+    /// The latter two also without a secret: whoever writes into this cluster's key writes this
     /// cluster's name, so a record that names another was copied or is the result of two clusters
     /// that were given one key, and its holder and epoch say nothing about this lease.
     Forged,
@@ -219,6 +242,12 @@ pub enum Objection {
          record that was copied by hand"
     )]
     OtherCluster,
+    /// It says that it is kept under another key.
+    #[error(
+        "the record says that it is kept under another key; it was copied by hand, and says nothing \
+         about what is kept here"
+    )]
+    OtherKey,
     /// It is no record.
     #[error(
         "what is kept as the lease record is {0}; it counts for nothing, is waited out and may be \
@@ -240,11 +269,11 @@ pub enum Objection {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub struct Judgement {
+pub struct Judgement<R = LeaseRecord> {
     /// What the content is worth.
     pub verdict: Verdict,
     /// The record, unless it is unreadable. Believe it only if the verdict is [`acceptable`].
-    pub record: Option<LeaseRecord>,
+    pub record: Option<R>,
     /// What speaks against it; `None` only for [`Verdict::Authentic`].
     pub why: Option<Objection>,
     /// The MAC does not verify and `key_id` is not this instance's: the instance was most likely
@@ -252,8 +281,8 @@ pub struct Judgement {
     pub foreign_key: bool,
 }
 
-impl Judgement {
-    fn new(verdict: Verdict, why: Option<Objection>, record: Option<LeaseRecord>) -> Self {
+impl<R> Judgement<R> {
+    fn new(verdict: Verdict, why: Option<Objection>, record: Option<R>) -> Self {
         Self { verdict, record, why, foreign_key: false }
     }
 }

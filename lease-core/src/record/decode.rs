@@ -8,24 +8,30 @@ use crate::{
 };
 use serde_json::value::RawValue;
 
-pub(super) fn record(content: &[u8]) -> Result<LeaseRecord, Unreadable> {
-    let mut fields = Object::from_bytes(content, MAX_OBJECT_BYTES)?;
+/// The fields of one object of the size that any record may have.
+pub(crate) fn fields(content: &[u8]) -> Result<Object<'_>, Unreadable> {
+    Object::from_bytes(content, MAX_OBJECT_BYTES)
+}
+
+/// Takes out the fields that every kind of record has.
+pub(crate) fn lease(fields: &mut Object<'_>) -> Result<LeaseRecord, Unreadable> {
     Ok(LeaseRecord {
         cluster: fields.needed("cluster", "a cluster name", cluster)?,
         holder: fields.needed("holder", "an instance id or empty", holder)?,
-        holder_name: label(&mut fields, "holder_name")?.unwrap_or_default(),
+        holder_name: label(fields, "holder_name")?.unwrap_or_default(),
         epoch: fields.needed("epoch", EPOCH, json::epoch)?,
         seq: fields.needed("seq", "an integer from 0 to 2^64 - 1", json::integer)?,
-        nonce: fields.optional("nonce", "a string of 32 lowercase hexadecimal digits", nonce)?,
-        renewed_at: label(&mut fields, "renewed_at")?.unwrap_or_default(),
+        nonce: fields.optional("nonce", NONCE, nonce)?,
+        renewed_at: label(fields, "renewed_at")?.unwrap_or_default(),
         ttl: fields.needed("ttl_seconds", TTL, |value| Ttl::from_json(value.get()))?,
-        key_id: label(&mut fields, "key_id")?,
-        last_snapshot: snapshot_mark(&mut fields)?,
-        mac: label(&mut fields, "mac")?,
+        key_id: label(fields, "key_id")?,
+        last_snapshot: snapshot_mark(fields)?,
+        mac: label(fields, "mac")?,
     })
 }
 
-const EPOCH: &str = "an integer from 1 to 2^64 - 1";
+pub(crate) const EPOCH: &str = "an integer from 1 to 2^64 - 1";
+pub(crate) const NONCE: &str = "a string of 32 lowercase hexadecimal digits";
 const TTL: &str = "a number above 0, at most 86400, with at most three decimals and no exponent";
 
 fn label(fields: &mut Object<'_>, field: &'static str) -> Result<Option<Label>, Unreadable> {
@@ -56,6 +62,6 @@ fn holder(value: &RawValue) -> Option<Option<InstanceId>> {
     if text.is_empty() { Some(None) } else { InstanceId::new(&text).ok().map(Some) }
 }
 
-fn nonce(value: &RawValue) -> Option<Nonce> {
+pub(crate) fn nonce(value: &RawValue) -> Option<Nonce> {
     Nonce::from_hex(&json::string(value)?)
 }

@@ -24,16 +24,20 @@
 //! A field that one reader needs and another ignores is a hazard, so a field that changes what an
 //! *old* reader must do cannot be added; a new kind of record gets a new kind label under the MAC.
 
-mod decode;
+pub(crate) mod decode;
+mod kind;
 mod value;
 
 pub use crate::json::Unreadable;
 use crate::{
+    auth::{Canonical, Kind},
     json::Writer,
     key::{ClusterName, InstanceId},
 };
 use bytes::Bytes;
 use fencing::Epoch;
+pub(crate) use kind::Sealed;
+pub use kind::{KeyedRecord, Record};
 pub use value::{
     Label, LabelError, MAX_LABEL_BYTES, Nonce, TenureMark, TenureTag, Ttl, TtlError, rfc3339,
 };
@@ -127,12 +131,17 @@ impl LeaseRecord {
     /// [`Unreadable`] if the content is not exactly one record of the documented form. It can be
     /// anything at all: nothing here panics, and memory and stack are bounded.
     pub fn decode(content: &[u8]) -> Result<Self, Unreadable> {
-        decode::record(content)
+        decode::lease(&mut decode::fields(content)?)
     }
 
     /// The record as it is written: one line of JSON, below 4 KiB.
     #[must_use]
     pub fn encode(&self) -> Bytes {
+        self.encode_with(|_| {})
+    }
+
+    /// The record with the fields that its kind has beside, in front of the MAC.
+    pub(crate) fn encode_with(&self, kind: impl FnOnce(&mut Writer)) -> Bytes {
         // The order of the fields keeps the text of a version the same for ever.
         let mut out = Writer::default();
         out.text("cluster", self.cluster.as_str());
@@ -152,6 +161,7 @@ impl LeaseRecord {
             out.raw("last_snapshot_epoch", mark.epoch);
             out.text("last_snapshot_at", &mark.at);
         }
+        kind(&mut out);
         if let Some(mac) = &self.mac {
             out.text("mac", mac);
         }
@@ -162,5 +172,29 @@ impl LeaseRecord {
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.holder.is_none()
+    }
+}
+
+impl Record for LeaseRecord {
+    fn decode(content: &[u8]) -> Result<Self, Unreadable> {
+        Self::decode(content)
+    }
+
+    fn encode(&self) -> Bytes {
+        self.encode()
+    }
+}
+
+impl Sealed for LeaseRecord {
+    fn lease(&self) -> &LeaseRecord {
+        self
+    }
+
+    fn lease_mut(&mut self) -> &mut LeaseRecord {
+        self
+    }
+
+    fn canonical(&self) -> Vec<u8> {
+        Canonical::of_lease(Kind::Lease, self).finish()
     }
 }

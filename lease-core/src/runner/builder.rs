@@ -334,13 +334,7 @@ impl LeaseBuilder {
             }
             return Ok(None);
         };
-        match tokio::task::spawn_blocking(move || InstanceDir::open(path)).await {
-            Ok(opened) => Ok(Some(opened?)),
-            Err(join) => {
-                let source = std::io::Error::other(join);
-                Err(StartError::Platform { what: "thread to open the instance directory", source })
-            }
-        }
+        open_instance_dir(path).await.map(Some)
     }
 
     fn past(&self, history: Option<&InstanceDir>, cluster: &ClusterName) -> Past {
@@ -369,9 +363,19 @@ impl std::fmt::Debug for LeaseBuilder {
     }
 }
 
+pub(super) async fn open_instance_dir(path: PathBuf) -> Result<InstanceDir, StartError> {
+    match tokio::task::spawn_blocking(move || InstanceDir::open(path)).await {
+        Ok(opened) => Ok(opened?),
+        Err(join) => {
+            let source = std::io::Error::other(join);
+            Err(StartError::Platform { what: "thread to open the instance directory", source })
+        }
+    }
+}
+
 /// Probes the store if that is needed, and reads the lease once: an instance with another secret
 /// than the cluster's must not start.
-async fn look(
+pub(super) async fn look(
     store: &dyn LeaseStore,
     key: &ObjectKey,
     auth: &Authenticator,
@@ -396,10 +400,10 @@ async fn look(
     }
 }
 
-fn random_u64() -> Result<u64, StartError> {
+pub(super) fn random_u64() -> Result<u64, StartError> {
     getrandom::u64().map_err(no_randomness)
 }
 
-fn no_randomness(error: getrandom::Error) -> StartError {
+pub(super) fn no_randomness(error: getrandom::Error) -> StartError {
     StartError::Platform { what: "random bytes", source: std::io::Error::other(error) }
 }

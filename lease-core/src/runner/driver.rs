@@ -30,7 +30,7 @@ use tokio::{
 
 /// A runtime's timer stands still while the machine is suspended: none is set for longer, so that
 /// what came due meanwhile is noticed soon after.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -329,7 +329,7 @@ impl Drop for Driver {
     }
 }
 
-fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
+pub(super) fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
     if let Some(tenure) = note.opened {
         history.last_epoch = Some(tenure.epoch);
         history.opened = Some(dir.opening(tenure));
@@ -347,21 +347,23 @@ fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) 
 }
 
 /// A store that panics has done who knows what: that is a doubt like any other.
-async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn unwound<T>(
+    request: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
     })
 }
 
 /// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
-struct OsEntropy(Option<Nonce>);
+pub(super) struct OsEntropy(Option<Nonce>);
 
 impl OsEntropy {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Nonce::random().ok())
     }
 
-    const fn is_ready(&self) -> bool {
+    pub(super) const fn is_ready(&self) -> bool {
         self.0.is_some()
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     machine::EndReason,
     probe::ProbeError,
     record::{LabelError, TtlError},
+    session::AuditTooShort,
     store::StoreError,
 };
 use fencing::Epoch;
@@ -28,6 +29,9 @@ use fencing::Epoch;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// The audit of a session is too short.
+    #[error(transparent)]
+    Audit(#[from] AuditTooShort),
     /// A choice that has no place without an instance directory.
     #[error(
         "{choice} needs an instance directory, since it is decided by what this instance remembers; \

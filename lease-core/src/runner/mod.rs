@@ -113,6 +113,7 @@ mod error;
 mod manager;
 mod report;
 mod run;
+mod session;
 mod shared;
 mod status;
 mod tenure;
@@ -121,5 +122,9 @@ mod thread;
 pub use builder::{EpochFloor, LeaseBuilder, UntrustedPredecessor};
 pub use error::{AcquireError, RunError, StartError, TenureEnded};
 pub use manager::LeaseManager;
+pub use session::{
+    NameWatch, NamedAcquireError, NamedRunError, NamedTenure, NamedTenureEnded, SessionBuilder,
+    SessionManager, SessionStatus,
+};
 pub use status::{Delivery, EventStream, Status};
 pub use tenure::Tenure;

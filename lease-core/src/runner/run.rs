@@ -62,7 +62,7 @@ impl Tenure {
             Some(Err(panic)) => {
                 self.fail();
                 self.ended().await;
-                Err(RunError::Panicked { epoch: self.epoch(), message: message(&*panic) })
+                Err(RunError::Panicked { epoch: self.epoch(), message: panic_message(&*panic) })
             }
             Some(Ok(result)) => self.finish(result).await,
         }
@@ -90,7 +90,7 @@ impl Tenure {
 }
 
 /// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("something that is no text").to_owned()

@@ -110,12 +110,12 @@ impl fmt::Display for Status {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct EventStream {
-    receiver: broadcast::Receiver<Event>,
+pub struct EventStream<E = Event> {
+    receiver: broadcast::Receiver<E>,
 }
 
-impl EventStream {
-    pub(super) const fn new(receiver: broadcast::Receiver<Event>) -> Self {
+impl<E: Clone> EventStream<E> {
+    pub(super) const fn new(receiver: broadcast::Receiver<E>) -> Self {
         Self { receiver }
     }
 
@@ -125,7 +125,7 @@ impl EventStream {
     /// # Cancel safety
     ///
     /// Nothing is lost if the future is dropped.
-    pub async fn next(&mut self) -> Option<Delivery> {
+    pub async fn next(&mut self) -> Option<Delivery<E>> {
         match self.receiver.recv().await {
             Ok(event) => Some(Delivery::Event(event)),
             Err(broadcast::error::RecvError::Lagged(count)) => Some(Delivery::Missed(count)),
@@ -138,9 +138,9 @@ impl EventStream {
 ///
 /// After a [`Missed`](Self::Missed), look at the [`Status`]: it is never behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Delivery {
+pub enum Delivery<E = Event> {
     /// An event, in order.
-    Event(Event),
+    Event(E),
     /// So many events went by before this reader came to them.
     Missed(u64),
 }

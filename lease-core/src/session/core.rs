@@ -3,7 +3,7 @@
 use super::{
     config::Config,
     event::{Attempted, DenyReason, Event, LeaseEndReason},
-    facts::Life,
+    facts::{Life, NamedFacts},
     io::{Action, LeaseFenceOrder, Object, Request},
     own::Own,
     rules::SessionRules,
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
+    auth::Verdict,
     machine::{Draft, EpochOrigin, Past, RequestId},
     record::Nonce,
     store::StoreErrorKind,
@@ -156,6 +157,20 @@ impl<R: SessionRules> Core<R> {
             EpochOrigin::Clock if R::CLOCK_IS_A_FLOOR => Ok(above.max(moment(wall))),
             EpochOrigin::Clock | EpochOrigin::Counter => Ok(above),
         }
+    }
+
+    /// Whether this is a record of one's own tenure, as it stands while that lasts.
+    pub(super) fn is_own(
+        &self,
+        verdict: Verdict,
+        facts: &NamedFacts,
+        life: Life,
+        epoch: Epoch,
+    ) -> bool {
+        self.own.machine.accepts(verdict)
+            && facts.lease.holder.is_some()
+            && facts.session == self.config.instance
+            && (facts.life, facts.lease.epoch) == (life, epoch)
     }
 
     pub(super) fn draft(held: bool, epoch: Epoch, seq: u64, nonce: Nonce, now: Reading) -> Draft {

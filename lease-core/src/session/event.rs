@@ -81,6 +81,8 @@ pub enum Attempted {
     Acquisition,
     /// Looking whether a lease is still the one that was taken.
     Audit,
+    /// Writing that a lease is not held back any more.
+    HoldBackOver,
     /// Ending a session that has been silent for W.
     Kill,
     /// Reading a lease, or the session of its holder.
@@ -96,6 +98,7 @@ impl fmt::Display for Attempted {
         f.write_str(match self {
             Self::Acquisition => "taking a lease",
             Self::Audit => "auditing a lease",
+            Self::HoldBackOver => "writing that a lease is not held back any more",
             Self::Kill => "ending a silent session",
             Self::Read => "reading",
             Self::Release => "releasing a lease",

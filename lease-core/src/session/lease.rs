@@ -87,6 +87,10 @@ pub(super) struct Held {
     pub(super) held_back_until: Option<MonotonicTime>,
     pub(super) is_open: bool,
     pub(super) audit_at: MonotonicTime,
+    /// What stands in the store says that it is held back, and is replaced from then on.
+    pub(super) unmark_at: Option<MonotonicTime>,
+    /// Such a write may have landed, or may land yet.
+    pub(super) may_move: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -98,6 +102,10 @@ pub(super) struct Releasing {
     pub(super) tries: u32,
     /// A try may have landed.
     pub(super) is_in_doubt: bool,
+    /// Another write of this tenure may have landed, or may land yet.
+    pub(super) may_move: bool,
+    /// The condition is gone; a read tells whether that other write did it.
+    pub(super) is_to_be_read: bool,
     /// The end of the tenure is still to be told.
     pub(super) tells: bool,
 }
@@ -180,21 +188,16 @@ impl Lease {
         now: MonotonicTime,
     ) -> bool {
         let before = self.sight.take();
+        let found = |version, verdict, facts| {
+            Box::new(Sight { version, verdict, facts, since: now, shown: now })
+        };
         let mut sight = match sighting {
             Sighting::NotModified => match before.clone() {
                 Some(sight) if sight.version.is_some() => sight,
                 _ => return false,
             },
-            Sighting::Missing => Box::new(Sight {
-                version: None,
-                verdict: Verdict::Unreadable,
-                facts: None,
-                since: now,
-                shown: now,
-            }),
-            Sighting::Found { version, verdict, facts, .. } => {
-                Box::new(Sight { version: Some(version), verdict, facts, since: now, shown: now })
-            }
+            Sighting::Missing => found(None, Verdict::Unreadable, None),
+            Sighting::Found { version, verdict, facts, .. } => found(Some(version), verdict, facts),
         };
         sight.shown = now;
         let ttl = sight.facts.as_ref().map(|facts| facts.lease.ttl);
@@ -294,13 +297,31 @@ impl Lease {
         }
         let Some(opening) = self.opening(core, watches, now) else { return false };
         let is_trying = self.wish == Some(Wish::Try);
-        let denied = match opening {
+        if let Opening::Under(holder, _) = &opening
+            && is_trying
+            && !watches.get(holder).is_some_and(|watch| watch.is_fresh(core, now))
+        {
+            return true;
+        }
+        if let Some(reason) = self.decide(core, opening, now).filter(|_| is_trying) {
+            self.wish = None;
+            core.deny(key, reason);
+        }
+        false
+    }
+
+    /// From when it may be taken; and why it is not taken now, for who does not wait.
+    fn decide<R: SessionRules>(
+        &mut self,
+        core: &mut Core<R>,
+        opening: Opening,
+        now: MonotonicTime,
+    ) -> Option<DenyReason> {
+        match opening {
             Opening::Free { .. } => {
                 if self.take_at.is_none() {
-                    let has_waited = self.has_waited;
-                    let spread =
-                        if has_waited { core.draw_jitter(Duration::ZERO) } else { Duration::ZERO };
-                    self.take_at = Some(now + spread);
+                    let spread = self.has_waited.then(|| core.draw_jitter(Duration::ZERO));
+                    self.take_at = Some(now + spread.unwrap_or_default());
                 }
                 self.keep_out.map(|_| DenyReason::KeptOut)
             }
@@ -310,10 +331,6 @@ impl Lease {
             }
             Opening::Under(holder, _) => {
                 (self.take_at, self.has_waited) = (None, true);
-                let watch = watches.get(&holder);
-                if is_trying && !watch.is_some_and(|watch| watch.is_fresh(core, now)) {
-                    return true;
-                }
                 Some(DenyReason::Held { holder })
             }
             Opening::WaitedOut(at) => {
@@ -324,12 +341,7 @@ impl Lease {
                 let verdict = self.sight.as_ref().map(|sight| sight.verdict);
                 verdict.map(|verdict| DenyReason::Untrusted { verdict })
             }
-        };
-        if let Some(reason) = denied.filter(|_| is_trying) {
-            self.wish = None;
-            core.deny(key, reason);
         }
-        false
     }
 
     fn tell<R: SessionRules>(

@@ -92,11 +92,16 @@ mod inside;
 mod io;
 mod lease;
 mod own;
+pub mod record;
+mod releasing;
 mod rules;
+mod settling;
+pub mod shards;
 mod table;
 mod taking;
 mod tenure;
 mod watch;
+mod wire;
 
 pub use config::{AuditTooShort, Config, NotHeld, WishError};
 pub use event::{Attempted, DenyReason, Event, LeaseEndReason, NamedSeen};

@@ -26,7 +26,10 @@ impl Slot {
 pub(super) enum Urgency {
     /// Something is lost if it comes late: audits, releases, what was given up, watches and kills.
     Urgent,
-    /// Acquisitions, and looks at what others hold.
+    /// Acquisitions of what is free: before looks, so that the first of many is not held only once
+    /// the last has been looked at.
+    Taking,
+    /// Looks.
     Usual,
 }
 
@@ -36,6 +39,7 @@ pub(super) type Queued = (Urgency, MonotonicTime);
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queues {
     urgent: BTreeSet<(MonotonicTime, Slot)>,
+    taking: BTreeSet<(MonotonicTime, Slot)>,
     usual: BTreeSet<(MonotonicTime, Slot)>,
     timers: BTreeSet<(MonotonicTime, ObjectKey)>,
 }
@@ -74,7 +78,7 @@ impl Queues {
 
     /// The next one that is due.
     pub(super) fn due(&self, now: MonotonicTime) -> Option<Slot> {
-        [&self.urgent, &self.usual]
+        [&self.urgent, &self.taking, &self.usual]
             .into_iter()
             .filter_map(BTreeSet::first)
             .find(|(due, _)| *due <= now)
@@ -83,7 +87,7 @@ impl Queues {
 
     /// When the next one is due.
     pub(super) fn next(&self) -> Option<MonotonicTime> {
-        let queues = [&self.urgent, &self.usual].into_iter();
+        let queues = [&self.urgent, &self.taking, &self.usual].into_iter();
         queues.filter_map(BTreeSet::first).map(|(due, _)| *due).min()
     }
 
@@ -95,7 +99,7 @@ impl Queues {
         self.timers.first().map(|(due, _)| *due)
     }
 
-    /// How many leases wait for a look or for an acquisition.
+    /// How many leases wait for a look.
     pub(super) fn waiting(&self) -> usize {
         self.usual.len()
     }
@@ -103,6 +107,7 @@ impl Queues {
     fn queue(&mut self, urgency: Urgency) -> &mut BTreeSet<(MonotonicTime, Slot)> {
         match urgency {
             Urgency::Urgent => &mut self.urgent,
+            Urgency::Taking => &mut self.taking,
             Urgency::Usual => &mut self.usual,
         }
     }

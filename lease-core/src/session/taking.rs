@@ -27,7 +27,9 @@ impl Lease {
         match &self.state {
             State::Held(held) => {
                 core.config.audit.filter(|_| is_live)?;
-                Some((Urgency::Urgent, held.audit_at))
+                let unmark_at = held.unmark_at.filter(|_| held.is_open);
+                let at = unmark_at.map_or(held.audit_at, |at| at.min(held.audit_at));
+                Some((Urgency::Urgent, at))
             }
             State::Idle if self.is_followed() => {
                 let at = self.sight.as_ref().map_or(self.look_at, |sight| sight.shown);
@@ -35,8 +37,10 @@ impl Lease {
             }
             State::Idle if self.wish.is_some() || self.is_watched => {
                 let take_at = self.take_due().filter(|_| is_live);
-                let at = take_at.map_or(self.look_at, |take_at| take_at.min(self.look_at));
-                Some((Urgency::Usual, at))
+                match take_at.filter(|take_at| *take_at <= self.look_at) {
+                    Some(take_at) => Some((Urgency::Taking, take_at)),
+                    None => Some((Urgency::Usual, self.look_at)),
+                }
             }
             State::Releasing(releasing) => {
                 Some((Urgency::Urgent, releasing.due)).filter(|_| is_live)
@@ -66,6 +70,10 @@ impl Lease {
         }
         match &self.state {
             State::Held(held) => {
+                let unmark_at = held.unmark_at.filter(|_| held.is_open);
+                if unmark_at.is_some_and(|at| at <= now.monotonic) {
+                    return self.unmark(key, core, now, entropy);
+                }
                 let unless = Some(held.version.clone());
                 Some(self.send(key, core, Attempted::Audit, Request::Read { unless }, now))
             }
@@ -78,6 +86,10 @@ impl Lease {
                 }
                 let unless = self.sight.as_ref().and_then(|sight| sight.version.clone());
                 Some(self.send(key, core, Attempted::Read, Request::Read { unless }, now))
+            }
+            State::Releasing(releasing) if releasing.is_to_be_read => {
+                let request = Request::Read { unless: None };
+                Some(self.send(key, core, Attempted::Audit, request, now))
             }
             State::Releasing(_) => Some(self.send_release(key, core, now, entropy)),
             State::Taking(_) => None,
@@ -124,8 +136,7 @@ impl Lease {
         let forgotten = core.forgotten.filter(|_| !is_told);
         let highest = self.highest.max(self.tried).max(forgotten);
         let Ok(epoch) = core.next_epoch(highest, now.wall + later) else {
-            core.deny(key, DenyReason::EpochsExhausted);
-            (self.wish, self.doubt) = (None, None);
+            self.give_in(key, core, DenyReason::EpochsExhausted);
             return None;
         };
         self.tried = Some(epoch);
@@ -143,6 +154,19 @@ impl Lease {
         Some(self.send(key, core, Attempted::Acquisition, request, now))
     }
 
+    /// It can never be taken. One that is followed cannot be either, so that its session has to end.
+    fn give_in<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        reason: DenyReason,
+    ) {
+        if self.wish.take().is_some() {
+            core.deny(key, reason);
+        }
+        core.gives_up |= self.doubt.take().is_some();
+    }
+
     /// The answer to a look.
     pub(super) fn looked<R: SessionRules>(
         &mut self,
@@ -156,6 +180,9 @@ impl Lease {
         let error = match reply {
             Reply::Lease(sighting) => {
                 if self.see(core, sighting, now.monotonic) {
+                    // What cannot be believed is waited out, which a gap of 2R would start anew.
+                    let is_waited_out = self.believed(core).is_none();
+                    let interval = if is_waited_out { core.renew() } else { interval };
                     self.look_at = flight.sent.monotonic + interval;
                     return self.meet_own_record(key, core, now);
                 }
@@ -165,7 +192,9 @@ impl Lease {
             _ => StoreErrorKind::InDoubt,
         };
         core.failed(flight.slot.object(), Attempted::Read, error);
-        self.look_at = now.monotonic + core.retry();
+        // A tenth of the usual, also where that is longer than R: with many leases a store that refuses
+        // at once is not asked at its own speed.
+        self.look_at = now.monotonic + core.retry().max(interval / 10);
         if self.wish == Some(Wish::Try) {
             self.wish = None;
             core.deny(key, DenyReason::Store(error));
@@ -222,15 +251,14 @@ impl Lease {
                 self.look_at = now.monotonic;
             }
             StoreErrorKind::Unsupported => {
-                (self.wish, self.doubt) = (None, None);
-                core.deny(key, DenyReason::Store(error));
+                self.give_in(key, core, DenyReason::Store(error));
             }
             StoreErrorKind::InDoubt | StoreErrorKind::Corrupt => {
-                let is_held_back = taking.hold_back.is_some();
                 let is_dropped = self.wish.is_none() && !R::GIVEN_UP_IS_FOLLOWED;
                 if core.live() == Some(taking.life) && !is_dropped {
-                    self.doubt =
-                        Some(Box::new(Doubt { condition: taking.condition, is_held_back }));
+                    let is_held_back = taking.hold_back.is_some();
+                    let doubt = Doubt { condition: taking.condition, is_held_back };
+                    self.doubt = Some(Box::new(doubt));
                 }
                 if flight.until <= now.monotonic {
                     self.look_at = now.monotonic;

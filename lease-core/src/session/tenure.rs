@@ -5,7 +5,7 @@ use super::{
     event::{Attempted, Event, LeaseEndReason},
     facts::{Life, NamedDraft},
     io::{Action, Draft, LeaseFenceOrder, Reply, Request, Sighting},
-    lease::{Held, Lease, Releasing, State},
+    lease::{Held, Lease, State},
     rules::SessionRules,
 };
 use crate::{ObjectKey, machine::Entropy, store::StoreErrorKind, store::Version};
@@ -35,6 +35,8 @@ impl Lease {
             held_back_until,
             is_open: false,
             audit_at: next_audit(core, proven),
+            unmark_at: held_back_until,
+            may_move: false,
         };
         match held_back_until {
             Some(until) => {
@@ -88,10 +90,21 @@ impl Lease {
         reply: Reply,
         now: MonotonicTime,
     ) {
-        let State::Held(held) = &mut self.state else { return };
+        let State::Held(held) = &mut self.state else {
+            return self.verified(key, core, flight, reply, now);
+        };
         let reason = match reply {
             Reply::Lease(Sighting::NotModified) => return held.prove(key, core, flight.sent),
             Reply::Lease(Sighting::Found { version, .. }) if version == held.version => {
+                return held.prove(key, core, flight.sent);
+            }
+            Reply::Lease(Sighting::Found { version, verdict, facts: Some(facts), .. })
+                if core.is_own(verdict, &facts, held.life, held.epoch) =>
+            {
+                // Written by this tenure: it is not held back any more.
+                held.version = version;
+                held.unmark_at = held.unmark_at.filter(|_| facts.held_back);
+                held.may_move &= facts.held_back;
                 return held.prove(key, core, flight.sent);
             }
             Reply::Lease(Sighting::Missing) => LeaseEndReason::Deleted,
@@ -101,15 +114,27 @@ impl Lease {
                 let by = facts.and_then(|facts| facts.lease.holder.clone());
                 LeaseEndReason::Replaced { by, verdict: Some(verdict) }
             }
-            Reply::Failed(error) => {
+            other => {
                 held.audit_at = now + core.retry();
+                let error = match other {
+                    Reply::Failed(error) => error,
+                    _ => StoreErrorKind::InDoubt,
+                };
                 return core.failed(flight.slot.object(), Attempted::Audit, error);
             }
-            _ => {
-                held.audit_at = now + core.retry();
-                return;
-            }
         };
+        self.lost(key, core, reason, now);
+    }
+
+    /// Something else stands in the place of a lease that is held.
+    fn lost<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        reason: LeaseEndReason,
+        now: MonotonicTime,
+    ) {
+        let State::Held(held) = &self.state else { return };
         let epoch = held.epoch;
         core.fence(key, epoch, LeaseFenceOrder::Shut);
         core.ended(key, epoch, reason);
@@ -136,73 +161,27 @@ impl Lease {
         }
     }
 
-    /// The fence shuts, and the lease is given back; one that is held back not before that is over.
-    pub(super) fn release<R: SessionRules>(
-        &mut self,
-        key: &ObjectKey,
-        core: &mut Core<R>,
-        now: MonotonicTime,
-    ) {
-        let State::Held(held) = std::mem::replace(&mut self.state, State::Idle) else { return };
-        if let Some(id) = self.flight.take() {
-            core.forget(id);
-        }
-        let Held { epoch, life, version, held_back_until, .. } = *held;
-        core.fence(key, epoch, LeaseFenceOrder::Shut);
-        let due = held_back_until.filter(|_| R::HELD_BACK_IS_NEVER_RELEASED);
-        let due = due.map_or(now, |until| until.max(now));
-        self.give_back_unheld(epoch, life, version, due);
-        if let State::Releasing(releasing) = &mut self.state {
-            releasing.tells = true;
-        }
-    }
-
-    /// Gives back what stands in the store as this session's, without a tenure that would end.
-    pub(super) fn give_back_unheld(
-        &mut self,
-        epoch: Epoch,
-        life: Life,
-        version: Version,
-        due: MonotonicTime,
-    ) {
-        self.sight = None;
-        self.take_at = None;
-        self.state = State::Releasing(Box::new(Releasing {
-            epoch,
-            life,
-            version,
-            due,
-            tries: 0,
-            is_in_doubt: false,
-            tells: false,
-        }));
-    }
-
-    pub(super) fn send_release<R: SessionRules>(
+    /// The hold-back is over, and the object still says that there is one: whoever took the lease from
+    /// there would be held back for nothing.
+    pub(super) fn unmark<R: SessionRules>(
         &mut self,
         key: &ObjectKey,
         core: &mut Core<R>,
         now: Reading,
         entropy: &mut dyn Entropy,
-    ) -> Action {
-        let nonce = entropy.nonce();
-        let State::Releasing(releasing) = &mut self.state else {
-            // Only one that is being given back is asked to.
-            return self.send(key, core, Attempted::Read, Request::Read { unless: None }, now);
-        };
-        releasing.tries = releasing.tries.saturating_add(1);
-        let seq = u64::from(releasing.tries) + 1;
-        let lease = Core::<R>::draft(false, releasing.epoch, seq, nonce, now);
-        let session = core.config.instance.clone();
-        let life = releasing.life;
+    ) -> Option<Action> {
+        let State::Held(held) = &mut self.state else { return None };
+        // Until it is answered: whatever ends the tenure meanwhile has to know of it.
+        held.may_move = true;
+        held.unmark_at = Some(now.monotonic + core.renew() * 2);
+        let lease = Core::<R>::draft(true, held.epoch, 2, entropy.nonce(), now);
+        let (session, life) = (core.config.instance.clone(), held.life);
         let draft = Draft::Lease(NamedDraft { lease, session, life, held_back: false });
-        let request = Request::Replace(draft, releasing.version.clone());
-        self.send(key, core, Attempted::Release, request, now)
+        let request = Request::Replace(draft, held.version.clone());
+        Some(self.send(key, core, Attempted::HoldBackOver, request, now))
     }
 
-    /// The answer to a release. It is repeated, on the same condition, until its fate is certain:
-    /// while the session lives nothing else would ever free the lease.
-    pub(super) fn released<R: SessionRules>(
+    pub(super) fn unmarked<R: SessionRules>(
         &mut self,
         key: &ObjectKey,
         core: &mut Core<R>,
@@ -210,53 +189,20 @@ impl Lease {
         reply: Reply,
         now: MonotonicTime,
     ) {
-        let State::Releasing(releasing) = &mut self.state else { return };
+        let State::Held(held) = &mut self.state else { return };
         let error = match reply {
-            Reply::Written(_) => return self.gave_back(key, core, LeaseEndReason::Released, now),
-            // The condition is gone: by an earlier try, or by what ended the tenure before it.
-            Reply::Failed(StoreErrorKind::Precondition) => {
-                let reason = match releasing.is_in_doubt {
-                    true => LeaseEndReason::Released,
-                    false => LeaseEndReason::Replaced { by: None, verdict: None },
-                };
-                return self.gave_back(key, core, reason, now);
+            Reply::Written(version) => {
+                (held.version, held.unmark_at, held.may_move) = (version, None, false);
+                return held.prove(key, core, flight.sent);
             }
             Reply::Failed(error) => error,
             _ => StoreErrorKind::InDoubt,
         };
-        core.failed(flight.slot.object(), Attempted::Release, error);
-        let is_late = flight.until <= now;
-        releasing.due = if is_late { now } else { now + core.retry() };
-        match error {
-            StoreErrorKind::InDoubt | StoreErrorKind::Corrupt => {
-                releasing.is_in_doubt = true;
-                if !R::RELEASE_IS_REPEATED {
-                    self.gave_back(key, core, LeaseEndReason::Released, now);
-                }
-            }
-            // It cannot be given back: with the session it is.
-            StoreErrorKind::Unsupported => core.gives_up = true,
-            _ => {}
+        if error != StoreErrorKind::Precondition {
+            core.failed(flight.slot.object(), Attempted::HoldBackOver, error);
         }
-    }
-
-    fn gave_back<R: SessionRules>(
-        &mut self,
-        key: &ObjectKey,
-        core: &mut Core<R>,
-        reason: LeaseEndReason,
-        now: MonotonicTime,
-    ) {
-        let State::Releasing(releasing) = std::mem::replace(&mut self.state, State::Idle) else {
-            return;
-        };
-        if releasing.tells {
-            core.ended(key, releasing.epoch, reason);
-        }
-        self.look_again(now);
-        if core.config.keep_out_after_release && R::KEEPS_OUT_AFTER_RELEASE {
-            self.keep_out = Some(now + core.renew() * 2);
-        }
+        // A read tells what stands there now.
+        held.audit_at = now + core.retry();
     }
 
     /// The session has ended, and with it whatever was held, taken or given back under it.

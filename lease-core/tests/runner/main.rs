@@ -4,5 +4,6 @@
 mod ending;
 mod handing_over;
 mod rig;
+mod sessions;
 mod starting;
 mod telling;

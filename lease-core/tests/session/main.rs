@@ -3,6 +3,10 @@
 
 mod fences;
 mod holding;
+mod lives;
 mod parts;
+mod random;
+mod rules;
 mod store;
+mod wishes;
 mod world;

@@ -29,6 +29,8 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 /// What the store holds under one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stored {
+    /// A record that says something, under a MAC that does not verify.
+    Forged(Arc<SessionFacts>),
     Garbage(u64),
     Lease(Arc<NamedFacts>),
     Session(Arc<SessionFacts>),
@@ -42,6 +44,7 @@ impl Stored {
 
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
+            Self::Forged(_) => Verdict::Forged,
             Self::Garbage(_) => Verdict::Unreadable,
             Self::Lease(_) | Self::Session(_) => Verdict::Unsigned,
         }

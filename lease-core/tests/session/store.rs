@@ -92,7 +92,7 @@ fn read(object: &Object, stored: Option<&Stored>, is_same: bool) -> Reply {
             Reply::Lease(sighting(stored, is_same, Some(facts.clone())))
         }
         (Object::Lease(_), _) => Reply::Lease(sighting(stored, is_same, None)),
-        (_, Some(Stored::Session(facts))) => {
+        (_, Some(Stored::Session(facts) | Stored::Forged(facts))) => {
             Reply::Session(sighting(stored, is_same, Some(facts.clone())))
         }
         _ => Reply::Session(sighting(stored, is_same, None)),

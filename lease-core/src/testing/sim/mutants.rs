@@ -56,6 +56,16 @@ impl Catch {
     }
 }
 
+/// Something that can be done with machines that keep any rules: what else a mutant is shown to, such
+/// as a model checker.
+pub trait Visit {
+    /// What comes of it.
+    type Output;
+
+    /// Does it with machines that keep the rules `R`.
+    fn visit<R: Rules>(self) -> Self::Output;
+}
+
 fn run<R: Rules>(world: Simulation<Protocol>) -> Option<Violation> {
     world.keeping::<R>().violation()
 }
@@ -81,6 +91,14 @@ macro_rules! mutants {
                 run: run::<$name>,
             },)+
         ];
+
+        /// Shows the mutant of this name to `visitor`; `None` if there is none.
+        pub fn visit<V: Visit>(name: &str, visitor: V) -> Option<V::Output> {
+            match name {
+                $(stringify!($name) => Some(visitor.visit::<$name>()),)+
+                _ => None,
+            }
+        }
     };
 }
 

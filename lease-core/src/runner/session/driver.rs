@@ -1,0 +1,467 @@
+//! The loop that drives one session: carries out what its machine wants, hands in what happened, and
+//! sleeps until it has to be woken. The clock is read before anything is handed in.
+
+use super::{
+    super::driver::{LONGEST_SLEEP, OsEntropy, apply, unwound},
+    report::Report,
+    shared::{Acquired, Command, Left, Named, Refusal, Shared, Watched, Wish},
+    status::SessionStatus,
+};
+use crate::{
+    ObjectKey,
+    history::{HistoryError, InstanceDir},
+    machine::{EndReason, FenceOrder, Note, Past, RequestId, Role},
+    session::{
+        Action, Config, DenyReason, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object,
+        Reply, Request, SessionMachine, WishError,
+    },
+    store::{LeaseStore, StoreError, Version},
+    wire::{Judged, Wire},
+};
+use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    task::{AbortHandle, JoinError, JoinSet},
+};
+
+/// What a driver is made of.
+pub(super) struct Parts {
+    pub(super) config: Config,
+    pub(super) past: Past,
+    pub(super) wire: Arc<Wire>,
+    pub(super) store: Arc<dyn LeaseStore>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) history: Option<Arc<InstanceDir>>,
+}
+
+/// The answer to one action.
+enum Answer {
+    Persisted(RequestId, Result<(), String>),
+    Read(RequestId, Judged<Reply>, Option<StoreError>),
+    Written(RequestId, Result<Version, StoreError>),
+}
+
+/// Who waits for a lease.
+struct Waiter {
+    ticket: u64,
+    wait: bool,
+    answer: oneshot::Sender<Acquired>,
+}
+
+pub(super) struct Driver {
+    machine: SessionMachine,
+    parts: Parts,
+    shared: Arc<Shared>,
+    commands: mpsc::Receiver<Command>,
+    report: Report,
+    /// The fence of the session's life.
+    control: Option<FenceControl>,
+    waiters: HashMap<ObjectKey, Waiter>,
+    /// Tenures whose fences were told to open, until they end.
+    held: HashMap<ObjectKey, Arc<Named>>,
+    /// Leases that were left with something that may still act, and when they are given back. In
+    /// that order, since all wait for the same T.
+    lapsing: VecDeque<(MonotonicTime, ObjectKey, Epoch)>,
+    watchers: HashMap<ObjectKey, watch::Sender<Option<NamedSeen>>>,
+    answers: JoinSet<Answer>,
+    in_flight: HashMap<RequestId, AbortHandle>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        parts: Parts,
+        shared: Arc<Shared>,
+        commands: mpsc::Receiver<Command>,
+        status: watch::Sender<SessionStatus>,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        let now = parts.clock.reading();
+        let machine = SessionMachine::new(parts.config.clone(), parts.past.clone(), now);
+        let report = Report::new(&parts, status, events);
+        Self {
+            machine,
+            parts,
+            shared,
+            commands,
+            report,
+            control: None,
+            waiters: HashMap::new(),
+            held: HashMap::new(),
+            lapsing: VecDeque::new(),
+            watchers: HashMap::new(),
+            answers: JoinSet::new(),
+            in_flight: HashMap::new(),
+        }
+    }
+
+    /// Runs until the session has ended for good.
+    pub(super) async fn run(mut self) {
+        while !self.shared.abort.is_cancelled() {
+            let now = self.parts.clock.reading();
+            self.machine.handle_timeout(now);
+            self.take_what_was_left();
+            self.give_back_what_lapsed();
+            if self.shared.is_stopped() {
+                self.machine.stop(self.parts.clock.reading());
+            }
+            self.settle();
+            if matches!(self.machine.role(), Role::Stopped | Role::Refused) {
+                return;
+            }
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                Some(answer) = self.answers.join_next() => {
+                    self.answered(answer);
+                    // Whatever else has come meanwhile goes along, before the machine is asked again.
+                    while let Some(answer) = self.answers.try_join_next() {
+                        self.answered(answer);
+                    }
+                }
+                Some(command) = self.commands.recv() => self.asked(command),
+                () = self.shared.wake.notified() => {}
+                () = self.shared.abort.cancelled() => {}
+                () = tokio::time::sleep(nap) => {}
+            }
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let now = self.parts.clock.reading();
+        let wake = self.machine.poll_timeout(now).unwrap_or(MonotonicTime::MAX);
+        let lapse = self.lapsing.front().map_or(MonotonicTime::MAX, |(due, ..)| *due);
+        // A timer that fires a moment early would spin until the clock agrees.
+        let nap = now.monotonic.until(wake.min(lapse)).min(LONGEST_SLEEP);
+        nap + Duration::from_micros(u64::from(!nap.is_zero()))
+    }
+
+    // ---- what handles ask for, and leave behind ----
+
+    fn asked(&mut self, command: Command) {
+        let now = self.parts.clock.reading();
+        match command {
+            Command::Acquire { lease, ticket, wait, answer } => {
+                let asked = match wait {
+                    true => self.machine.acquire(lease.clone(), now),
+                    false => self.machine.try_acquire(lease.clone(), now),
+                };
+                match asked {
+                    Ok(()) => {
+                        self.waiters.insert(lease, Waiter { ticket, wait, answer });
+                    }
+                    Err(refused) => drop(answer.send(Err(Refusal::Wish(refused)))),
+                }
+            }
+            // Whoever asked may have gone.
+            Command::Watch { lease, answer } => drop(answer.send(self.watch(lease))),
+        }
+    }
+
+    fn watch(&mut self, lease: ObjectKey) -> Watched {
+        if let Some(watcher) = self.watchers.get(&lease) {
+            return Ok(watcher.subscribe());
+        }
+        self.machine.watch(lease.clone(), self.parts.clock.reading())?;
+        let (watcher, seen) = watch::channel(None);
+        self.watchers.insert(lease, watcher);
+        Ok(seen)
+    }
+
+    fn take_what_was_left(&mut self) {
+        for left in self.shared.take_left() {
+            let now = self.parts.clock.reading();
+            match left {
+                Left::Acquisition { lease, ticket } => {
+                    let waiter = self.waiters.get(&lease);
+                    if waiter.is_some_and(|waiter| waiter.ticket == ticket) {
+                        self.waiters.remove(&lease);
+                        self.machine.give_up(&lease, now);
+                    }
+                }
+                Left::Tenure(named) => match named.wish() {
+                    Wish::Release => self.give_back(&named.lease, named.epoch),
+                    Wish::Hold | Wish::Lapse => {
+                        let due = now.monotonic + self.parts.config.timing.ttl();
+                        self.lapsing.push_back((due, named.lease.clone(), named.epoch));
+                    }
+                },
+                Left::Watch(lease) => {
+                    let watcher = self.watchers.get(&lease);
+                    if watcher.is_some_and(|watcher| watcher.receiver_count() == 0) {
+                        self.watchers.remove(&lease);
+                        self.machine.unwatch(&lease, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn give_back_what_lapsed(&mut self) {
+        let now = self.parts.clock.reading().monotonic;
+        while let Some((due, ..)) = self.lapsing.front() {
+            if now < *due {
+                return;
+            }
+            if let Some((_, lease, epoch)) = self.lapsing.pop_front() {
+                self.give_back(&lease, epoch);
+            }
+        }
+    }
+
+    fn give_back(&mut self, lease: &ObjectKey, epoch: Epoch) {
+        if self.machine.held(lease) == Some(epoch) {
+            // It holds it: it cannot refuse.
+            let _ = self.machine.release(lease, self.parts.clock.reading());
+        }
+    }
+
+    // ---- what the machine wants ----
+
+    /// Carries out what the machine wants until it wants nothing more. Events come after all actions:
+    /// a lease is told acquired once its fence was made.
+    fn settle(&mut self) {
+        loop {
+            while let Some(action) = self.next_action() {
+                self.act(action);
+            }
+            let mut was_quiet = true;
+            while let Some(event) = self.machine.poll_event() {
+                was_quiet = false;
+                self.happened(event);
+            }
+            if was_quiet {
+                break;
+            }
+        }
+        self.report.refresh(&self.machine, self.held.len());
+    }
+
+    fn next_action(&mut self) -> Option<Action> {
+        let now = self.parts.clock.reading();
+        let mut entropy = OsEntropy::new();
+        // Without random bits nothing can be written; the deadline ends what is held.
+        if entropy.is_ready() { self.machine.poll_action(now, &mut entropy) } else { None }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Fence { epoch, order } => self.order_fence(epoch, order),
+            Action::Forget(id) => {
+                if let Some(request) = self.in_flight.remove(&id) {
+                    request.abort();
+                }
+            }
+            Action::LeaseFence { lease, epoch, order } => {
+                self.order_lease_fence(&lease, epoch, order);
+            }
+            Action::Persist(id, note) => self.persist(id, note),
+            Action::Send { id, object, request } => self.send(id, object, request),
+        }
+    }
+
+    fn order_fence(&mut self, epoch: Epoch, order: FenceOrder) {
+        let result = match (order, &mut self.control) {
+            (FenceOrder::Open { sent, window }, control) => {
+                let clock = Arc::clone(&self.parts.clock);
+                control.insert(FenceControl::new(epoch, clock)).open(sent, window)
+            }
+            (FenceOrder::Extend { sent, window }, Some(control)) => control.extend(sent, window),
+            (FenceOrder::Shut, control) => {
+                *control = None; // dropping it shuts it, and every fence under it
+                Ok(())
+            }
+            (FenceOrder::Extend { .. }, None) => Ok(()),
+        };
+        if let Err(shut) = result {
+            self.report.fence_shut(&shut);
+            self.control = None;
+            self.machine.handle_fence_shut(epoch, self.parts.clock.reading());
+        }
+    }
+
+    fn order_lease_fence(&mut self, lease: &ObjectKey, epoch: Epoch, order: LeaseFenceOrder) {
+        let result = match order {
+            LeaseFenceOrder::Open { sent, window } => {
+                let Some(session) = &self.control else {
+                    let now = self.parts.clock.reading();
+                    return self.machine.handle_lease_fence_shut(lease, epoch, now);
+                };
+                let mut control = FenceControl::under(&session.fence(), epoch);
+                let opened = control.open(sent, window);
+                let lost = self.shared.stopping.child_token();
+                let named = Arc::new(Named::new(lease.clone(), control, lost));
+                self.held.insert(lease.clone(), named);
+                opened
+            }
+            LeaseFenceOrder::Extend { sent, window } => {
+                match self.held.get(lease).filter(|named| named.wish() == Wish::Hold) {
+                    Some(named) => named.with_control(|control| control.extend(sent, window)),
+                    // Its holder has shut it; it is given back in its own time.
+                    None => Ok(()),
+                }
+            }
+            LeaseFenceOrder::Shut => match self.held.get(lease) {
+                Some(named) => named.with_control(|control| {
+                    control.shut();
+                    Ok(())
+                }),
+                None => Ok(()),
+            },
+        };
+        if result.is_err() {
+            self.machine.handle_lease_fence_shut(lease, epoch, self.parts.clock.reading());
+        }
+    }
+
+    fn send(&mut self, id: RequestId, object: Object, request: Request) {
+        let (store, wire) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.wire));
+        let key = wire.object_key(&object);
+        match request {
+            Request::Create(draft) => {
+                let content = wire.encode_object(&draft, &key);
+                self.spawn(id, async move {
+                    let write = store.create_if_absent(&key, content);
+                    Answer::Written(id, unwound(write).await)
+                });
+            }
+            Request::Replace(draft, version) => {
+                let content = wire.encode_object(&draft, &key);
+                self.spawn(id, async move {
+                    let write = store.replace_if_match(&key, content, &version);
+                    Answer::Written(id, unwound(write).await)
+                });
+            }
+            Request::Read { unless } => self.spawn(id, async move {
+                let read = unwound(store.read_versioned(&key, unless.as_ref())).await;
+                let error = read.as_ref().err().cloned();
+                Answer::Read(id, wire.judge_object(read, &object), error)
+            }),
+        }
+    }
+
+    fn persist(&mut self, id: RequestId, note: Note) {
+        let Some(dir) = self.parts.history.clone() else { return };
+        let cluster = self.parts.wire.auth.cluster().clone();
+        self.spawn(id, async move {
+            let write = move || dir.update(&cluster, |history| apply(&dir, history, &note));
+            let written = match tokio::task::spawn_blocking(write).await {
+                Ok(written) => written.map_err(|error: HistoryError| error.to_string()),
+                Err(join) => Err(join.to_string()),
+            };
+            Answer::Persisted(id, written)
+        });
+    }
+
+    fn spawn(&mut self, id: RequestId, request: impl Future<Output = Answer> + Send + 'static) {
+        let handle = self.answers.spawn(request);
+        self.in_flight.insert(id, handle);
+    }
+
+    fn answered(&mut self, joined: Result<Answer, JoinError>) {
+        // One that was forgotten was aborted; a panic of a store is caught where it is called.
+        let Ok(answer) = joined else { return };
+        let now = self.parts.clock.reading();
+        match answer {
+            Answer::Persisted(id, written) => {
+                self.in_flight.remove(&id);
+                let ok = self.report.noted(written).is_some();
+                self.machine.handle_persisted(id, ok, now);
+            }
+            Answer::Read(id, Judged { reply, foreign_key }, error) => {
+                self.in_flight.remove(&id);
+                let error = error.map_or(Ok(()), |error| Err(error.to_string()));
+                let _ = self.report.noted(error);
+                if foreign_key {
+                    self.report.foreign_key();
+                }
+                self.machine.handle_reply(id, reply, now);
+            }
+            Answer::Written(id, result) => {
+                self.in_flight.remove(&id);
+                let kind = result.as_ref().err().map(StoreError::kind);
+                let written = self.report.noted(result.map_err(|error| error.to_string()));
+                let reply = match (written, kind) {
+                    (Some(version), _) => Reply::Written(version),
+                    (None, kind) => Reply::Failed(kind.unwrap_or(crate::StoreErrorKind::InDoubt)),
+                };
+                self.machine.handle_reply(id, reply, now);
+            }
+        }
+    }
+
+    // ---- what happened ----
+
+    fn happened(&mut self, event: Event) {
+        match &event {
+            Event::Acquired { lease, epoch } => self.acquired(lease, *epoch),
+            Event::Denied { lease, reason } => {
+                if let Some(waiter) = self.waiters.remove(lease) {
+                    drop(waiter.answer.send(Err(Refusal::Denied(reason.clone()))));
+                }
+            }
+            Event::Ended { lease, epoch, reason } => self.ended(lease, *epoch, reason),
+            Event::Seen { lease, seen } => {
+                if let Some(watcher) = self.watchers.get(lease) {
+                    watcher.send_replace(Some(seen.clone()));
+                }
+            }
+            _ => {}
+        }
+        self.report.event(event);
+    }
+
+    fn acquired(&mut self, lease: &ObjectKey, epoch: Epoch) {
+        let Some(named) = self.held.get(lease).filter(|named| named.epoch == epoch) else { return };
+        let waiter = self.waiters.remove(lease);
+        let unclaimed = match waiter {
+            Some(waiter) => waiter.answer.send(Ok(Arc::clone(named))).is_err(),
+            None => true,
+        };
+        if unclaimed && named.leave(Wish::Release) {
+            // Nobody has seen its fence: nothing acts under it.
+            self.shared.leave(Left::Tenure(Arc::clone(named)));
+        }
+    }
+
+    fn ended(&mut self, lease: &ObjectKey, epoch: Epoch, reason: &LeaseEndReason) {
+        if self.held.get(lease).is_some_and(|named| named.epoch == epoch)
+            && let Some(named) = self.held.remove(lease)
+        {
+            named.end(reason.clone());
+        }
+        // One that ended while it was held back never came to whoever waits for it.
+        let Some(waiter) = self.waiters.remove(lease) else { return };
+        let now = self.parts.clock.reading();
+        let again = match waiter.wait {
+            true => self.machine.acquire(lease.clone(), now),
+            false => Ok(()),
+        };
+        match again {
+            Ok(()) | Err(WishError::AlreadyWanted { .. }) if waiter.wait => {
+                self.waiters.insert(lease.clone(), waiter);
+            }
+            Err(refused) => drop(waiter.answer.send(Err(Refusal::Wish(refused)))),
+            Ok(()) => {
+                let denied = Refusal::Denied(DenyReason::SessionEnded);
+                drop(waiter.answer.send(Err(denied)));
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    /// However the driver ends, a panic or the end of its runtime included: nothing renews any more,
+    /// so every fence is shut and all work is told.
+    fn drop(&mut self) {
+        self.control = None;
+        for (_, named) in self.held.drain() {
+            named.end(LeaseEndReason::Session(EndReason::Dropped));
+        }
+    }
+}
