@@ -347,7 +347,9 @@ pub(super) fn apply(dir: &InstanceDir, history: &mut crate::history::History, no
 }
 
 /// A store that panics has done who knows what: that is a doubt like any other.
-pub(super) async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn unwound<T>(
+    request: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
     })

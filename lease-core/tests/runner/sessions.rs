@@ -283,7 +283,9 @@ async fn work_that_panics_or_overruns_frees_its_lease_a_ttl_later() {
         .run(async |_| if true { panic!("on purpose") } else { Ok::<(), ()>(()) })
         .await
         .unwrap_err();
-    assert!(matches!(error, NamedRunError::Panicked { ref message, .. } if message == "on purpose"));
+    assert!(
+        matches!(error, NamedRunError::Panicked { ref message, .. } if message == "on purpose")
+    );
     let panicked = now();
     other.acquire("job").await.unwrap();
     assert!(now() - panicked >= T);

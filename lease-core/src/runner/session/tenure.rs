@@ -38,11 +38,7 @@ pub struct NamedTenure {
 }
 
 impl NamedTenure {
-    pub(super) fn new(
-        named: Arc<Named>,
-        shared: Arc<Shared>,
-        step_down_budget: Duration,
-    ) -> Self {
+    pub(super) fn new(named: Arc<Named>, shared: Arc<Shared>, step_down_budget: Duration) -> Self {
         Self { named, shared, step_down_budget }
     }
 
