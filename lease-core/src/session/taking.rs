@@ -168,6 +168,9 @@ impl Lease {
         let error = match reply {
             Reply::Lease(sighting) => {
                 if self.see(core, sighting, now.monotonic) {
+                    // What cannot be believed is waited out, which a gap of 2R would start anew.
+                    let is_waited_out = self.believed(core).is_none();
+                    let interval = if is_waited_out { core.renew() } else { interval };
                     self.look_at = flight.sent.monotonic + interval;
                     return self.meet_own_record(key, core, now);
                 }

@@ -94,6 +94,7 @@ async fn what_a_dead_session_held_is_taken_over_within_the_bound() {
     sleep(R * 5).await;
     let died = now();
     drop(first); // nothing renews any more; nothing is released
+    sleep(Duration::from_millis(1)).await; // the driver has its turn
     assert!(tenures.iter().all(|tenure| tenure.fence().check().is_err()));
     let (second, taken, at) = waiting.await.unwrap();
     let took = at - died;

@@ -311,11 +311,10 @@ impl<R: SessionRules> World<R> {
                 let arrives = Message::Arrives { node: number, start, id, object, request, link };
                 self.messages.push((self.time + link.out, arrives));
             }
-            Action::Fence { epoch, order } => {
-                if node.fences.order(epoch, order).is_err() {
-                    node.machine.handle_fence_shut(epoch, now);
-                }
-            }
+            Action::Fence { epoch, order } => match node.fences.order(epoch, order) {
+                Ok(()) => {}
+                Err(_) => node.machine.handle_fence_shut(epoch, now),
+            },
             Action::LeaseFence { lease, epoch, order } => {
                 if node.fences.order_lease(&lease, epoch, order).is_err() {
                     node.machine.handle_lease_fence_shut(&lease, epoch, now);

@@ -3,16 +3,17 @@
 
 use super::{
     super::driver::{LONGEST_SLEEP, OsEntropy, apply, unwound},
+    report::Report,
     shared::{Acquired, Command, Left, Named, Refusal, Shared, Watched, Wish},
     status::SessionStatus,
 };
 use crate::{
     ObjectKey,
     history::{HistoryError, InstanceDir},
-    machine::{self, EndReason, FenceOrder, Note, Past, RequestId, Role},
+    machine::{EndReason, FenceOrder, Note, Past, RequestId, Role},
     session::{
-        Action, Config, DenyReason, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object, Reply,
-        Request, SessionMachine, WishError,
+        Action, Config, DenyReason, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object,
+        Reply, Request, SessionMachine, WishError,
     },
     store::{LeaseStore, StoreError, Version},
     wire::{Judged, Wire},
@@ -58,9 +59,7 @@ pub(super) struct Driver {
     parts: Parts,
     shared: Arc<Shared>,
     commands: mpsc::Receiver<Command>,
-    status: watch::Sender<SessionStatus>,
-    events: broadcast::Sender<Event>,
-    span: tracing::Span,
+    report: Report,
     /// The fence of the session's life.
     control: Option<FenceControl>,
     waiters: HashMap<ObjectKey, Waiter>,
@@ -72,8 +71,6 @@ pub(super) struct Driver {
     watchers: HashMap<ObjectKey, watch::Sender<Option<NamedSeen>>>,
     answers: JoinSet<Answer>,
     in_flight: HashMap<RequestId, AbortHandle>,
-    last_error: Option<Arc<str>>,
-    warned_of_foreign_key: bool,
 }
 
 impl Driver {
@@ -86,26 +83,13 @@ impl Driver {
     ) -> Self {
         let now = parts.clock.reading();
         let machine = SessionMachine::new(parts.config.clone(), parts.past.clone(), now);
-        let span = tracing::info_span!(
-            "session",
-            cluster = %parts.wire.auth.cluster(),
-            instance = %parts.wire.instance,
-        );
-        if !parts.wire.auth.authenticates() {
-            tracing::warn!(
-                parent: &span,
-                "no cluster secret: records are not authenticated, and whoever can write to the store \
-                 can take leases away or hand them out"
-            );
-        }
+        let report = Report::new(&parts, status, events);
         Self {
             machine,
             parts,
             shared,
             commands,
-            status,
-            events,
-            span,
+            report,
             control: None,
             waiters: HashMap::new(),
             held: HashMap::new(),
@@ -113,8 +97,6 @@ impl Driver {
             watchers: HashMap::new(),
             answers: JoinSet::new(),
             in_flight: HashMap::new(),
-            last_error: None,
-            warned_of_foreign_key: false,
         }
     }
 
@@ -241,18 +223,11 @@ impl Driver {
 
     // ---- what the machine wants ----
 
-    /// Carries out what the machine wants until it wants nothing more.
+    /// Carries out what the machine wants until it wants nothing more. Events come after all actions:
+    /// a lease is told acquired once its fence was made.
     fn settle(&mut self) {
         loop {
-            let now = self.parts.clock.reading();
-            let mut entropy = OsEntropy::new();
-            let action = match entropy.is_ready() {
-                true => self.machine.poll_action(now, &mut entropy),
-                // Without random bits nothing can be written; the deadline ends what is held.
-                false => None,
-            };
-            let was_idle = action.is_none();
-            if let Some(action) = action {
+            while let Some(action) = self.next_action() {
                 self.act(action);
             }
             let mut was_quiet = true;
@@ -260,11 +235,18 @@ impl Driver {
                 was_quiet = false;
                 self.happened(event);
             }
-            if was_idle && was_quiet {
+            if was_quiet {
                 break;
             }
         }
-        self.refresh();
+        self.report.refresh(&self.machine, self.held.len());
+    }
+
+    fn next_action(&mut self) -> Option<Action> {
+        let now = self.parts.clock.reading();
+        let mut entropy = OsEntropy::new();
+        // Without random bits nothing can be written; the deadline ends what is held.
+        if entropy.is_ready() { self.machine.poll_action(now, &mut entropy) } else { None }
     }
 
     fn act(&mut self, action: Action) {
@@ -297,10 +279,7 @@ impl Driver {
             (FenceOrder::Extend { .. }, None) => Ok(()),
         };
         if let Err(shut) = result {
-            tracing::warn!(
-                parent: &self.span, epoch = %shut.epoch, reason = %shut.reason,
-                "the fence of the session is shut already"
-            );
+            self.report.fence_shut(&shut);
             self.control = None;
             self.machine.handle_fence_shut(epoch, self.parts.clock.reading());
         }
@@ -391,46 +370,27 @@ impl Driver {
         match answer {
             Answer::Persisted(id, written) => {
                 self.in_flight.remove(&id);
-                let ok = self.noted(written).is_some();
+                let ok = self.report.noted(written).is_some();
                 self.machine.handle_persisted(id, ok, now);
             }
             Answer::Read(id, Judged { reply, foreign_key }, error) => {
                 self.in_flight.remove(&id);
                 let error = error.map_or(Ok(()), |error| Err(error.to_string()));
-                let _ = self.noted(error);
-                if foreign_key && !std::mem::replace(&mut self.warned_of_foreign_key, true) {
-                    tracing::error!(
-                        parent: &self.span,
-                        "a record was written with another cluster secret; give every instance the same"
-                    );
+                let _ = self.report.noted(error);
+                if foreign_key {
+                    self.report.foreign_key();
                 }
                 self.machine.handle_reply(id, reply, now);
             }
             Answer::Written(id, result) => {
                 self.in_flight.remove(&id);
                 let kind = result.as_ref().err().map(StoreError::kind);
-                let written = self.noted(result.map_err(|error| error.to_string()));
+                let written = self.report.noted(result.map_err(|error| error.to_string()));
                 let reply = match (written, kind) {
                     (Some(version), _) => Reply::Written(version),
-                    (None, kind) => {
-                        Reply::Failed(kind.unwrap_or(crate::StoreErrorKind::InDoubt))
-                    }
+                    (None, kind) => Reply::Failed(kind.unwrap_or(crate::StoreErrorKind::InDoubt)),
                 };
                 self.machine.handle_reply(id, reply, now);
-            }
-        }
-    }
-
-    /// Keeps what went wrong for the status.
-    fn noted<T>(&mut self, answer: Result<T, String>) -> Option<T> {
-        match answer {
-            Ok(answer) => {
-                self.last_error = None;
-                Some(answer)
-            }
-            Err(error) => {
-                self.last_error = Some(error.into());
-                None
             }
         }
     }
@@ -438,7 +398,6 @@ impl Driver {
     // ---- what happened ----
 
     fn happened(&mut self, event: Event) {
-        self.log(&event);
         match &event {
             Event::Acquired { lease, epoch } => self.acquired(lease, *epoch),
             Event::Denied { lease, reason } => {
@@ -454,8 +413,7 @@ impl Driver {
             }
             _ => {}
         }
-        // Nobody has to listen.
-        let _ = self.events.send(event);
+        self.report.event(event);
     }
 
     fn acquired(&mut self, lease: &ObjectKey, epoch: Epoch) {
@@ -493,80 +451,6 @@ impl Driver {
                 let denied = Refusal::Denied(DenyReason::SessionEnded);
                 drop(waiter.answer.send(Err(denied)));
             }
-        }
-    }
-
-    fn refresh(&mut self) {
-        let status = SessionStatus {
-            role: self.machine.role(),
-            life: self.machine.life(),
-            deadline: self.machine.deadline(),
-            held: self.held.len(),
-            leases: self.machine.leases(),
-            sessions_watched: self.machine.sessions_watched(),
-            in_flight: self.machine.in_flight(),
-            last_error: self.last_error.clone(),
-        };
-        self.status.send_if_modified(|before| {
-            let is_news = *before != status;
-            *before = status;
-            is_news
-        });
-    }
-
-    fn log(&self, event: &Event) {
-        let span = &self.span;
-        match event {
-            Event::Acquired { lease, epoch } => {
-                tracing::debug!(parent: span, %lease, %epoch, "acquired");
-            }
-            Event::Denied { lease, reason } => {
-                tracing::debug!(parent: span, %lease, "not acquired: {reason}");
-            }
-            Event::Ended { lease, epoch, reason: LeaseEndReason::Released } => {
-                tracing::debug!(parent: span, %lease, %epoch, "released");
-            }
-            Event::Ended { lease, epoch, reason } => {
-                tracing::warn!(parent: span, %lease, %epoch, "the tenure ended: {reason}");
-            }
-            Event::HeldBack { lease, epoch, .. } => {
-                tracing::info!(parent: span, %lease, %epoch, "held, and held back");
-            }
-            Event::Killed { instance: silent, life } => tracing::warn!(
-                parent: span, %silent, epoch = %life.epoch,
-                "a session was silent for too long and was ended: its leases are free"
-            ),
-            Event::Seen { lease, seen } => tracing::debug!(parent: span, %lease, "{seen}"),
-            Event::StoreFailed { attempted, error, .. } => {
-                let cause = self.last_error.as_deref().unwrap_or("no answer in time");
-                tracing::warn!(parent: span, ?error, "{attempted} failed: {cause}");
-            }
-            Event::Session(event) => self.log_session(event),
-        }
-    }
-
-    fn log_session(&self, event: &machine::Event) {
-        let span = &self.span;
-        match event {
-            machine::Event::Active { epoch } => {
-                tracing::info!(parent: span, %epoch, role = "active", "the session lives");
-            }
-            machine::Event::Ended { epoch, reason } => tracing::warn!(
-                parent: span, %epoch, role = "standby", "the session ended: {reason}"
-            ),
-            machine::Event::IdentityShared { epoch } => tracing::error!(
-                parent: span, %epoch,
-                "another running instance has a session under this instance's id: was its instance \
-                 directory copied? give each instance a directory of its own"
-            ),
-            machine::Event::Refused => tracing::error!(
-                parent: span, "the store refuses conditional writes: no session can be held on it"
-            ),
-            machine::Event::StoreFailed { attempted, error } => {
-                let cause = self.last_error.as_deref().unwrap_or("no answer in time");
-                tracing::warn!(parent: span, ?error, "{attempted} failed: {cause}");
-            }
-            event => tracing::trace!(parent: span, ?event),
         }
     }
 }

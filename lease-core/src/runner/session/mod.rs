@@ -23,6 +23,7 @@ mod builder;
 mod driver;
 mod error;
 mod manager;
+mod report;
 mod run;
 mod shards;
 mod shared;

@@ -6,13 +6,14 @@
 //!  missing ── tombstone ── O ──── W ──────►│ kill
 //! ```
 
+mod answers;
+
 use super::{
-    config::Config,
-    core::{Core, Flight},
+    core::Core,
     ended::Ended,
-    event::{Attempted, Event},
+    event::Attempted,
     facts::{Life, SessionDraft, SessionFacts, SessionState},
-    io::{Action, Draft, Reply, Request, Sighting},
+    io::{Action, Draft, Request},
     rules::SessionRules,
     table::{Queued, Slot, Urgency},
 };
@@ -20,14 +21,14 @@ use crate::{
     ObjectKey,
     auth::Verdict,
     key::InstanceId,
-    machine::{Entropy, Facts, RequestId},
+    machine::{Entropy, RequestId},
     store::{StoreErrorKind, Version},
 };
 use fencing::{MonotonicTime, Reading};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Watch {
+pub(in crate::session) struct Watch {
     /// The leases that stand under it and that somebody asks for.
     names: BTreeMap<ObjectKey, Name>,
     /// How many of them it does not free.
@@ -42,20 +43,20 @@ pub(super) struct Watch {
     /// No kill and no tombstone before then, or before the next read.
     pause: Pause,
     /// Somebody tries one of its leases and waits for what the next read shows.
-    pub(super) is_tried: bool,
+    pub(in crate::session) is_tried: bool,
     /// The life that a write under way names.
     ending: Option<Life>,
     flight: Option<RequestId>,
-    pub(super) queued: Option<Queued>,
+    pub(in crate::session) queued: Option<Queued>,
 }
 
 /// A lease under a session that is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Name {
+pub(in crate::session) struct Name {
     /// The life that it names.
-    pub(super) life: Life,
+    pub(in crate::session) life: Life,
     /// It is waited for, not only watched or tried.
-    pub(super) is_awaited: bool,
+    pub(in crate::session) is_awaited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,9 +81,12 @@ struct Seen {
     jitter: Duration,
 }
 
+/// What stands there: its version, whether it can be believed, what it says.
+type Object = (Option<Version>, Verdict, Option<Arc<SessionFacts>>);
+
 /// What an answer means for the leases under it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum News {
+pub(in crate::session) enum News {
     /// This process ended it: they are taken at once.
     Ended,
     Failed(StoreErrorKind),
@@ -92,7 +96,7 @@ pub(super) enum News {
 }
 
 impl Watch {
-    pub(super) fn new(now: MonotonicTime) -> Self {
+    pub(in crate::session) fn new(now: MonotonicTime) -> Self {
         Self {
             names: BTreeMap::new(),
             unfreed: 0,
@@ -110,7 +114,7 @@ impl Watch {
     }
 
     /// True if that changed something.
-    pub(super) fn add<R: SessionRules>(
+    pub(in crate::session) fn add<R: SessionRules>(
         &mut self,
         lease: &ObjectKey,
         name: Name,
@@ -127,7 +131,7 @@ impl Watch {
         true
     }
 
-    pub(super) fn remove<R: SessionRules>(&mut self, lease: &ObjectKey) {
+    pub(in crate::session) fn remove<R: SessionRules>(&mut self, lease: &ObjectKey) {
         if let Some(name) = self.names.remove(lease) {
             self.unfreed -= usize::from(!self.frees::<R>(name.life));
             self.waits -= usize::from(name.is_awaited);
@@ -135,11 +139,11 @@ impl Watch {
     }
 
     /// Nobody asks for a lease under it.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::session) fn is_idle(&self) -> bool {
         self.names.is_empty()
     }
 
-    pub(super) fn names(&self) -> Vec<ObjectKey> {
+    pub(in crate::session) fn names(&self) -> Vec<ObjectKey> {
         self.names.keys().cloned().collect()
     }
 
@@ -153,31 +157,39 @@ impl Watch {
     }
 
     /// Whether a lease that names this life is free.
-    pub(super) fn frees<R: SessionRules>(&self, life: Life) -> bool {
+    pub(in crate::session) fn frees<R: SessionRules>(&self, life: Life) -> bool {
         self.ended.is_some_and(|ended| ended.covers::<R>(life))
     }
 
     /// Whether it showed something at most R ago.
-    pub(super) fn is_fresh<R: SessionRules>(&self, core: &Core<R>, now: MonotonicTime) -> bool {
+    pub(in crate::session) fn is_fresh<R: SessionRules>(
+        &self,
+        core: &Core<R>,
+        now: MonotonicTime,
+    ) -> bool {
         self.seen.as_ref().is_some_and(|seen| now - seen.shown <= core.renew())
     }
 
     /// Whether it has shown nothing new for W.
-    pub(super) fn is_silent<R: SessionRules>(&self, core: &Core<R>, now: MonotonicTime) -> bool {
+    pub(in crate::session) fn is_silent<R: SessionRules>(
+        &self,
+        core: &Core<R>,
+        now: MonotonicTime,
+    ) -> bool {
         self.kill_at(core, now).is_some_and(|kill_at| kill_at <= now)
     }
 
     /// What stands there is looked at again as soon as possible.
-    pub(super) fn hurry(&mut self, now: MonotonicTime) {
+    pub(in crate::session) fn hurry(&mut self, now: MonotonicTime) {
         self.read_at = self.read_at.min(now);
     }
 
-    pub(super) fn request(&self) -> Option<RequestId> {
+    pub(in crate::session) fn request(&self) -> Option<RequestId> {
         self.flight
     }
 
     /// When it has something to send next.
-    pub(super) fn due<R: SessionRules>(
+    pub(in crate::session) fn due<R: SessionRules>(
         &self,
         core: &Core<R>,
         now: MonotonicTime,
@@ -223,7 +235,7 @@ impl Watch {
     }
 
     /// Does what is due: a read, a tombstone, or a kill.
-    pub(super) fn act<R: SessionRules>(
+    pub(in crate::session) fn act<R: SessionRules>(
         &mut self,
         instance: &InstanceId,
         core: &mut Core<R>,
@@ -294,158 +306,8 @@ impl Watch {
         }
     }
 
-    /// The answer to a read, a tombstone or a kill.
-    pub(super) fn answered<R: SessionRules>(
-        &mut self,
-        instance: &InstanceId,
-        core: &mut Core<R>,
-        flight: &Flight,
-        reply: Reply,
-        now: MonotonicTime,
-    ) -> News {
-        self.flight = None;
-        let ending = self.ending.take();
-        let error = match (reply, flight.attempted, ending) {
-            (Reply::Session(sighting), Attempted::Read, _) => {
-                match self.read(core, sighting, flight.sent.monotonic, now) {
-                    Some(news) => return news,
-                    None => StoreErrorKind::InDoubt,
-                }
-            }
-            (Reply::Written(version), Attempted::Kill | Attempted::Tombstone, Some(life)) => {
-                return self.wrote(instance, core, flight.attempted, life, version, now);
-            }
-            (Reply::Failed(error), ..) => error,
-            _ => StoreErrorKind::InDoubt,
-        };
-        self.failed(core, flight, error, now)
-    }
-
-    fn failed<R: SessionRules>(
-        &mut self,
-        core: &mut Core<R>,
-        flight: &Flight,
-        error: StoreErrorKind,
-        now: MonotonicTime,
-    ) -> News {
-        let soon = now + core.retry();
-        let is_late = flight.until <= now;
-        let is_refused = error == StoreErrorKind::Precondition;
-        if !is_refused {
-            core.failed(flight.slot.object(), flight.attempted, error);
-        }
-        match (flight.attempted, error) {
-            (Attempted::Read, _) => self.read_at = soon,
-            (_, StoreErrorKind::Unavailable) => self.pause = Pause::Until(soon),
-            _ => {
-                // Something else may stand there, or one's own: a read tells.
-                self.pause = Pause::Read { restarts: is_refused };
-                self.read_at = if is_refused || is_late { now } else { soon };
-            }
-        }
-        News::Failed(error)
-    }
-
-    fn read<R: SessionRules>(
-        &mut self,
-        core: &mut Core<R>,
-        sighting: Sighting<SessionFacts>,
-        sent: MonotonicTime,
-        now: MonotonicTime,
-    ) -> Option<News> {
-        let (version, verdict, facts) = match sighting {
-            Sighting::Missing => (None, Verdict::Unreadable, None),
-            Sighting::Found { version, verdict, facts, .. } => (Some(version), verdict, facts),
-            Sighting::NotModified => {
-                let seen = self.seen.as_ref().filter(|seen| seen.version.is_some())?;
-                (seen.version.clone(), seen.verdict, seen.facts.clone())
-            }
-        };
-        let restarts = self.pause == Pause::Read { restarts: true };
-        self.pause = Pause::No;
-        self.read_at = sent + core.renew();
-        Some(self.see(core, version, verdict, facts, restarts, now))
-    }
-
-    fn see<R: SessionRules>(
-        &mut self,
-        core: &mut Core<R>,
-        version: Option<Version>,
-        verdict: Verdict,
-        facts: Option<Arc<SessionFacts>>,
-        restarts: bool,
-        now: MonotonicTime,
-    ) -> News {
-        let before = self.seen.take();
-        let gap = core.renew() * 2;
-        let same = before.as_ref().filter(|before| {
-            before.version == version
-                && !restarts
-                && (now - before.shown <= gap || !R::BLIND_GAP_RESTARTS)
-        });
-        let (since, jitter) = match same {
-            Some(before) => (before.since, before.jitter),
-            None => {
-                let lag = before.as_ref().map_or(Duration::ZERO, |before| now - before.shown);
-                (now, core.draw_jitter(lag))
-            }
-        };
-        let ttl = facts.as_ref().map(|facts| facts.lease.ttl);
-        let is_believed = version.is_some() && core.own.machine.learn_beside(verdict, ttl, now);
-        let shown =
-            facts.as_ref().filter(|_| is_believed || !R::UNACCEPTABLE_SESSION_FREES_NOTHING);
-        let mut ended = shown.and_then(|facts| Ended::shown_by::<R>(facts));
-        if version.is_none() && !R::MISSING_SESSION_GETS_A_TOMBSTONE {
-            ended = self.lives().max_by_key(|life| life.epoch).map(Ended::with);
-        }
-        self.seen = Some(Seen { version, verdict, facts, since, shown: now, jitter });
-        match ended {
-            Some(ended) if self.learn_ended::<R>(ended) => News::Freed,
-            _ => News::None,
-        }
-    }
-
-    /// True if it is news.
-    fn learn_ended<R: SessionRules>(&mut self, ended: Ended) -> bool {
-        let merged = Ended::merge(self.ended, ended);
-        let is_news = self.ended.replace(merged) != Some(merged);
-        if is_news {
-            self.unfreed = self.lives().filter(|life| !merged.covers::<R>(*life)).count();
-        }
-        is_news
-    }
-
-    /// A kill or a tombstone of one's own is in the store. Its version was not read, but is known.
-    fn wrote<R: SessionRules>(
-        &mut self,
-        instance: &InstanceId,
-        core: &mut Core<R>,
-        attempted: Attempted,
-        life: Life,
-        version: Version,
-        now: MonotonicTime,
-    ) -> News {
-        core.own.machine.learn_authenticated();
-        let state = match attempted {
-            Attempted::Tombstone => SessionState::Tombstone,
-            _ => SessionState::Killed,
-        };
-        let verdict = own_verdict(&core.config);
-        let ttl = core.config.timing.ttl();
-        let lease = Facts::new(None, life.epoch, 1, None, ttl);
-        let facts = Arc::new(SessionFacts { lease, life: life.nonce, state });
-        self.pause = Pause::No;
-        self.read_at = now + core.renew();
-        let news = self.see(core, Some(version), verdict, Some(facts), true, now);
-        if state == SessionState::Tombstone {
-            return news;
-        }
-        core.events.push_back(Event::Killed { instance: instance.clone(), life });
-        News::Ended
-    }
-
     /// For a machine that lacks the rule to kill first: everything under a silent session is free.
-    pub(super) fn skip_kill<R: SessionRules>(
+    pub(in crate::session) fn skip_kill<R: SessionRules>(
         &mut self,
         core: &Core<R>,
         now: MonotonicTime,
@@ -456,9 +318,4 @@ impl Watch {
         let last = self.lives().max_by_key(|life| life.epoch);
         last.is_some_and(|last| self.learn_ended::<R>(Ended::with(last)))
     }
-}
-
-/// What one's own records read as.
-fn own_verdict(config: &Config) -> Verdict {
-    if config.has_secret { Verdict::Authentic } else { Verdict::Unsigned }
 }
