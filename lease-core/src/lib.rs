@@ -55,6 +55,7 @@
 //! | read what stands in the store | [`record`], [`session::record`], and [`history`] for the instance's own directory |
 //! | know what a name may be | [`key`] |
 //! | read another format as strictly as the record | [`json`] |
+//! | know what many leases cost a month | [`cost`] |
 //! | know why all of it is safe | [`protocol`] |
 //!
 //! The driver for a directory is the crate `lease-local`. The check at the resource is the crate
@@ -75,6 +76,7 @@
 
 pub mod audit;
 pub mod auth;
+pub mod cost;
 pub mod fenced;
 mod hex;
 pub mod history;

@@ -211,6 +211,10 @@ type Slots = Vec<Option<InstanceId>>;
 /// What an instance knows that looks at the slots that it has to, until it has to look at no more.
 fn look(slots: &Slots, me: &InstanceId, max: usize) -> Roster {
     let mut roster = Roster::new(me.clone(), max);
+    // What it holds it knows without looking.
+    for (own, _) in slots.iter().enumerate().filter(|(_, slot)| slot.as_ref() == Some(me)) {
+        roster.see(own, SlotSeen::Mine);
+    }
     let mut looked = 0;
     while looked < roster.watched() {
         let seen = match slots.get(looked).cloned().flatten() {

@@ -23,7 +23,7 @@ use lease_core::{
         Config, Draft, Entropy, Facts, FirstStart, Note, Past, Reply, Request, RequestId, Role,
         Sighting,
     },
-    record::Nonce,
+    record::{Nonce, TenureMark},
     store::Version,
 };
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -60,7 +60,7 @@ impl Object {
         let facts = Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), ttl);
         let bytes = draft.nonce.as_bytes();
         let count = u16::from_be_bytes([bytes[14], bytes[15]]);
-        let version = Version::new(format!("v{}.{count}", bytes[7]));
+        let version = Version::new(format!("v{}.{count}", bytes[3]));
         Self { version, facts: Some(Arc::new(facts)) }
     }
 
@@ -174,12 +174,12 @@ impl Fence {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Directory {
     pub(crate) past: Past,
-    pub(crate) opened_here: Option<Epoch>,
+    pub(crate) opened_here: Option<TenureMark>,
 }
 
 impl Directory {
     pub(crate) fn write(&mut self, note: &Note) {
-        self.past.last_epoch = self.past.last_epoch.max(note.opened);
+        self.past.last_epoch = self.past.last_epoch.max(note.opened.map(|tenure| tenure.epoch));
         self.opened_here = note.opened.or(self.opened_here);
         self.past.last_release = note.release.or(self.past.last_release);
         self.past.largest_ttl = self.past.largest_ttl.max(note.largest_ttl);
@@ -196,7 +196,9 @@ impl Entropy for Counted<'_> {
     fn nonce(&mut self) -> Nonce {
         *self.drawn += 1;
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&(self.host as u64).to_be_bytes());
+        bytes[3] = u8::try_from(self.host).unwrap_or(u8::MAX);
+        // The tag of a tenure is the first half of the nonce that it begins with.
+        bytes[4..8].copy_from_slice(&self.drawn.to_be_bytes());
         bytes[12..].copy_from_slice(&self.drawn.to_be_bytes());
         Nonce::from_bytes(bytes)
     }

@@ -1,7 +1,7 @@
 //! Wishes: refused, tried, watched; and bounds.
 
 use crate::{
-    parts::{Stored, config, key, secs},
+    parts::{LOST, Link, Stored, config, key, secs},
     world::{World, live, live_with},
 };
 use lease_core::{
@@ -198,6 +198,24 @@ fn an_audit_tells_what_became_of_the_lease_and_costs_one_read_per_a() {
     });
     let replaced = LeaseEndReason::Replaced { by: None, verdict: Some(Verdict::Unreadable) };
     assert_eq!(ended, Some(replaced));
+}
+
+/// The holder's clock is 8 % slow, the creator's 8 % fast; W alone would be too little.
+#[test]
+fn the_hold_back_of_a_long_audit_covers_clock_rates() {
+    let mut world =
+        live_with::<Protocol>(&["a", "b"], |name| config(name).with_audit(secs(98.0)).unwrap());
+    world.tick = secs(0.02);
+    world.take(0, "x", 130.0).unwrap();
+    world.nodes[0].clock.set_rate(920_000);
+    world.nodes[1].clock.set_rate(1_080_000);
+    let lease = Object::Lease(key("x"));
+    world.run(1.0).unwrap();
+    // From here on it cannot be read; its session is renewed as ever.
+    let blind = lease.clone();
+    world.route(0, move |object, _| if *object == blind { LOST } else { Link::default() });
+    world.store.objects.remove(&lease);
+    world.take(1, "x", 150.0).unwrap();
 }
 
 /// One write each after the holder's end, and until then one read per R of each object.

@@ -2,12 +2,12 @@
 
 use super::{
     super::{
-        builder::{look, no_randomness, open_instance_dir, random_u64},
+        builder::{known_past, look, no_randomness, open_instance_dir, random_u64},
         error::StartError,
         thread,
     },
     driver::{Driver, Parts},
-    manager::SessionManager,
+    manager::{SessionManager, Who},
     shared::{Shared, WISHES},
     status::SessionStatus,
 };
@@ -15,7 +15,7 @@ use crate::{
     auth::{Authenticator, ClusterSecret},
     history::InstanceDir,
     key::{ClusterName, InstanceId},
-    machine::{EpochOrigin, Past},
+    machine::EpochOrigin,
     record::{Label, Ttl},
     session::{Config, Object},
     store::LeaseStore,
@@ -186,6 +186,7 @@ impl SessionBuilder {
         let (status, watch) = watch::channel(SessionStatus::new());
         let events = broadcast::Sender::new(EVENTS);
         let (step_down, is_dedicated) = (self.step_down_budget, self.is_dedicated);
+        let timing = self.timing;
         let (ready, started) = oneshot::channel();
         let (driver_shared, driver_events) = (Arc::clone(&shared), events.clone());
         // Whatever ends the driver's future, a panic or its runtime included, is told.
@@ -194,8 +195,9 @@ impl SessionBuilder {
             let _gone = gone;
             match self.parts().await {
                 Ok(parts) => {
+                    let instance = parts.config.instance.clone();
                     let driver = Driver::new(parts, driver_shared, wishes, status, driver_events);
-                    if ready.send(Ok(())).is_ok() {
+                    if ready.send(Ok(instance)).is_ok() {
                         driver.run().await;
                     }
                 }
@@ -208,14 +210,15 @@ impl SessionBuilder {
         } else {
             tokio::spawn(main);
         }
-        match started.await {
+        let instance = match started.await {
             Ok(result) => result?,
             Err(_) => {
                 let source = std::io::Error::other("the runtime shut down, or starting panicked");
                 return Err(StartError::Platform { what: "task to run in", source });
             }
-        }
-        Ok(SessionManager::new(shared, cluster, watch, events, step_down))
+        };
+        let who = Who { instance, cluster, timing };
+        Ok(SessionManager::new(shared, who, watch, events, step_down))
     }
 
     /// Everything that is looked at before a driver may run.
@@ -253,7 +256,7 @@ impl SessionBuilder {
         config.has_secret = self.secret.is_some();
         config.has_history = history.is_some();
         config.jitter_seed = Some(random_u64()?);
-        let past = history.as_ref().map(|dir| past(dir, &cluster)).unwrap_or_default();
+        let past = history.as_ref().map(|dir| known_past(dir, &cluster)).unwrap_or_default();
         Ok(Parts {
             config,
             past,
@@ -263,16 +266,6 @@ impl SessionBuilder {
             history: history.map(Arc::new),
         })
     }
-}
-
-fn past(dir: &InstanceDir, cluster: &ClusterName) -> Past {
-    let known = dir.history(cluster);
-    let mut past = Past::default();
-    past.last_epoch = known.last_epoch;
-    past.last_release = known.last_release;
-    past.seen_authenticated = known.seen_authenticated_lease;
-    past.largest_ttl = known.largest_ttl.map(Ttl::duration);
-    past
 }
 
 impl std::fmt::Debug for SessionBuilder {
