@@ -11,12 +11,12 @@ set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${1:-300}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] && targets=("$@") || targets=(record session_record history machine snapshot)
+[ $# -gt 0 ] && targets=("$@") || targets=(record session_record history machine snapshot audit)
 export RUSTC_BOOTSTRAP=1 CARGO_TERM_COLOR=never
 command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
 
 # Above these lengths an input says nothing new.
-declare -A length_max=([record]=4096 [session_record]=4096 [history]=4096 [machine]=400 [snapshot]=8192)
+declare -A length_max=([record]=4096 [session_record]=4096 [history]=4096 [machine]=400 [snapshot]=8192 [audit]=2048)
 # `cargo fuzz` looks for the fuzz directory below the current one.
 cd ..
 found=0

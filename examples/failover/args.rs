@@ -1,8 +1,10 @@
 //! The command line.
 
-use crate::{place::Place, scenario::Scenario};
+use crate::{
+    processes::{duration, place::Place},
+    scenario::Scenario,
+};
 use clap::{Parser, Subcommand};
-use jiff::SignedDuration;
 use std::{path::PathBuf, time::Duration};
 
 /// Two processes share one lease; the active one is killed, frozen and stopped, and its lease
@@ -47,6 +49,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "scenarios")]
     pub(crate) compare_phase: bool,
 
+    /// Of a comparison, also write every takeover to this file, as `report` of the benches plots it.
+    #[arg(long, value_name = "FILE", requires = "compare_phase")]
+    pub(crate) results: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -81,9 +87,4 @@ pub(crate) struct ChildArgs {
     /// The process that started it: without it, it ends.
     #[arg(long)]
     pub(crate) parent: i32,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
-    parsed.ok_or_else(|| "give a number with a unit, as in 1.5s, 500ms or 1m".to_owned())
 }

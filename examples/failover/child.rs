@@ -5,8 +5,8 @@
 use crate::{
     args::ChildArgs,
     counted::Counted,
-    place::PlaceError,
-    wire::{self, Moment, Say, Tell},
+    processes::{die_with, line, place::PlaceError},
+    wire::{Moment, Say, Tell},
 };
 use lease_core::{
     LeaseManager, Tenure, Timing,
@@ -228,7 +228,7 @@ async fn report_phase(mut status: watch::Receiver<Status>) {
 pub(crate) fn say(message: &Say) {
     let mut out = std::io::stdout().lock();
     // If the parent is gone, nobody needs to know, and this process is about to be killed.
-    let _ = out.write_all(wire::encode(message).as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(line::encode(message).as_bytes()).and_then(|()| out.flush());
 }
 
 /// Hears the parent from here on. If it says nothing any more, this process ends.
@@ -236,8 +236,8 @@ fn inbox() -> Inbox {
     let (sender, tells) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            if let Some(tell) = wire::decode(&line) {
+        while let Ok(Some(text)) = lines.next_line().await {
+            if let Some(tell) = line::decode(&text) {
                 // Told to a standby: it has no use for it.
                 let _ = sender.send(tell);
             }
@@ -245,19 +245,4 @@ fn inbox() -> Inbox {
         std::process::exit(0);
     });
     Inbox { tells, pause: false }
-}
-
-/// Asks to be killed when the parent dies, however it dies and whatever state this process is in.
-fn die_with(parent: i32) -> Result<(), ChildError> {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(std::io::Error::from)?;
-    // It may have died before that.
-    let is_orphan =
-        rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent);
-    if is_orphan {
-        Err(std::io::Error::other("the demonstration has ended").into())
-    } else {
-        Ok(())
-    }
 }

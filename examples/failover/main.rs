@@ -14,9 +14,9 @@ mod compare;
 mod counted;
 mod display;
 mod ledger;
-mod measure;
 mod member;
-mod place;
+#[path = "../processes/mod.rs"]
+mod processes;
 mod round;
 mod scenario;
 mod table;
@@ -27,15 +27,16 @@ use clap::{Parser as _, ValueEnum as _};
 use display::Display;
 use futures_util::{StreamExt as _, stream};
 use lease_core::{LeaseStore, ObjectKey, StoreError, Timing, key::NameError, timing::TimingError};
-use measure::StoreOperations;
-use place::{Hand, HandError, Place, PlaceError};
+use processes::{
+    measure::{self, StoreOperations},
+    place::{Hand, HandError, Place, PlaceError},
+};
 use round::{Outcome, RoundId};
 use scenario::Scenario;
 use std::{
     cell::RefCell, future::Future, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
 };
 use tempfile::TempDir;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Why the demonstration did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -149,6 +150,10 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
     setup.clean_up().await;
     let outcomes = outcomes?;
     setup.display.close();
+    if let Some(path) = &args.results {
+        compare::write(&setup, &outcomes, path)
+            .map_err(|source| DemoError::Io { what: "to write the results", source })?;
+    }
     let (table, notes, holds) = match args.compare_phase {
         true => compare::report(&setup, &outcomes),
         false => {
@@ -246,15 +251,10 @@ fn introduce(setup: &Setup, scenarios: &[Scenario]) {
 
 /// Ends when the person, or the system, wants this to end.
 fn interrupted() -> Result<impl Future<Output = DemoError>, DemoError> {
-    let listen =
-        |kind| signal(kind).map_err(|source| DemoError::Io { what: "to tell of signals", source });
-    let (mut interrupt, mut terminate) =
-        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let asked = processes::interrupted()
+        .map_err(|source| DemoError::Io { what: "to tell of signals", source })?;
     Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
+        asked.await;
         DemoError::Interrupted
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     ledger::Side,
-    place::Place,
-    wire::{self, Moment, Say, Tell},
+    processes::{line, place::Place},
+    wire::{Moment, Say, Tell},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{collections::VecDeque, io, path::Path, process::Stdio, time::Duration};
@@ -87,9 +87,9 @@ impl Member {
         tokio::spawn(tell(child.stdin.take().ok_or_else(missing)?, told));
         let said = child.stdout.take().ok_or_else(missing)?;
         let logged = child.stderr.take().ok_or_else(missing)?;
-        let understood = |line: String| match wire::decode(&line) {
+        let understood = |text: String| match line::decode(&text) {
             Some(say) => Heard::Said(say),
-            None => Heard::Logged(line),
+            None => Heard::Logged(text),
         };
         tokio::spawn(listen(said, plan.side, heard.clone(), understood, Some(Heard::Gone)));
         tokio::spawn(listen(logged, plan.side, heard.clone(), Heard::Logged, None));
@@ -120,7 +120,7 @@ impl Member {
                     Say::Phase { behind, .. } => self.phase = *behind,
                     _ => {}
                 }
-                wire::encode(say)
+                line::encode(say)
             }
             Heard::Logged(line) => line.clone(),
             Heard::Gone => {
@@ -181,7 +181,7 @@ impl Member {
 
 async fn tell(mut stdin: ChildStdin, mut tells: mpsc::UnboundedReceiver<Tell>) {
     while let Some(tell) = tells.recv().await {
-        if stdin.write_all(wire::encode(&tell).as_bytes()).await.is_err() {
+        if stdin.write_all(line::encode(&tell).as_bytes()).await.is_err() {
             return;
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     display::{self, View},
     ledger::{Ledger, Opened, Side, Tenure},
     member::{Heard, Member, Plan},
-    place::HandError,
+    processes::place::HandError,
     scenario::Scenario,
     wire::{Moment, Say},
 };

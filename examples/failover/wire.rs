@@ -1,42 +1,9 @@
 //! What the processes say to each other: one JSON object a line, over the child's stdin and stdout.
 
-use fencing::{Clock, Epoch, MonotonicTime, SystemClock};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+pub(crate) use crate::processes::moment::Moment;
+use fencing::Epoch;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// A reading of the suspend-aware clock. All processes run on one machine and one boot, so that
-/// the readings of one mean something to another; between machines they would not.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Moment(u64);
-
-impl Moment {
-    pub(crate) fn now() -> Self {
-        SystemClock::new().monotonic().into()
-    }
-
-    pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-
-    pub(crate) fn plus(self, by: Duration) -> Self {
-        (self.monotonic() + by).into()
-    }
-
-    pub(crate) fn minus(self, by: Duration) -> Self {
-        (self.monotonic() - by).into()
-    }
-
-    const fn monotonic(self) -> MonotonicTime {
-        MonotonicTime::from_nanos(self.0)
-    }
-}
-
-impl From<MonotonicTime> for Moment {
-    fn from(time: MonotonicTime) -> Self {
-        Self(time.as_nanos())
-    }
-}
 
 /// What a child tells its parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,15 +47,4 @@ pub(crate) enum Tell {
     Pause,
     /// Go on from there.
     Go,
-}
-
-/// One line, with its end.
-pub(crate) fn encode(message: &impl Serialize) -> String {
-    // Plain enums of numbers and strings: there is nothing in them that JSON cannot say.
-    serde_json::to_string(message).map(|line| line + "\n").unwrap_or_default()
-}
-
-/// `None`: not a line of this protocol.
-pub(crate) fn decode<T: DeserializeOwned>(line: &str) -> Option<T> {
-    serde_json::from_str(line).ok()
 }

@@ -5,5 +5,9 @@
 
 #[path = "../failover/ledger.rs"]
 mod ledger;
+#[path = "../processes"]
+mod processes {
+    pub(crate) mod moment;
+}
 #[path = "../failover/wire.rs"]
 mod wire;

@@ -4,6 +4,7 @@
 //! libFuzzer makes up, and `tests/corpus.rs` hands them the seed corpus, on a stable toolchain.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod history;
 pub mod machine;
 pub mod record;

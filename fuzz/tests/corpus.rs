@@ -38,3 +38,8 @@ fn schedules() {
 fn snapshots() {
     replay("snapshot", 38, holdfast_fuzz::snapshot::run);
 }
+
+#[test]
+fn ledgers() {
+    replay("audit", 22, holdfast_fuzz::audit::run);
+}

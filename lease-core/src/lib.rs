@@ -51,10 +51,12 @@
 //! | keep stale holders away from objects in the store | [`fenced`]: [`FencedObject`](fenced::FencedObject) |
 //! | write a driver for another store | [`store`]: [`LeaseStore`]; then [`testing::conformance`] and [`probe`] |
 //! | test your own failover | [`testing`]: stores that fail, clocks that a test moves |
+//! | prove that no two instances acted at once | [`audit`]: [`Auditor`](audit::Auditor) |
 //! | drive the lease without tokio, or check a model of it | [`machine`]: [`Machine`](machine::Machine); then [`wire`] |
 //! | read what stands in the store | [`record`], [`session::record`], and [`history`] for the instance's own directory |
 //! | know what a name may be | [`key`] |
 //! | read another format as strictly as the record | [`json`] |
+//! | know what many leases cost a month | [`cost`] |
 //! | know why all of it is safe | [`protocol`] |
 //!
 //! The driver for a directory is the crate `lease-local`. The check at the resource is the crate
@@ -73,7 +75,9 @@
 #![cfg_attr(not(feature = "testing"), doc = "[`testing`]: #features")]
 #![cfg_attr(not(feature = "testing"), doc = "[`testing::conformance`]: #features")]
 
+pub mod audit;
 pub mod auth;
+pub mod cost;
 pub mod fenced;
 mod hex;
 pub mod history;

@@ -11,7 +11,7 @@ use std::{fmt, hash::Hash};
 ///
 /// Each constant names the section of the protocol that its rule stands in.
 pub trait Rules:
-    Clone + Copy + PartialEq + Eq + Hash + fmt::Debug + Default + Send + 'static
+    Clone + Copy + PartialEq + Eq + Hash + fmt::Debug + Default + Send + Sync + 'static
 {
     /// 2: the margin is at least T/5, also with a small R.
     const MARGIN_AT_LEAST_A_FIFTH: bool = true;

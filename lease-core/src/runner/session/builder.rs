@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        builder::{look, no_randomness, open_instance_dir, random_u64},
+        builder::{known_past, look, no_randomness, open_instance_dir, random_u64},
         error::StartError,
         thread,
     },
@@ -15,7 +15,7 @@ use crate::{
     auth::{Authenticator, ClusterSecret},
     history::InstanceDir,
     key::{ClusterName, InstanceId},
-    machine::{EpochOrigin, Past},
+    machine::EpochOrigin,
     record::{Label, Ttl},
     session::{Config, Object},
     store::LeaseStore,
@@ -256,7 +256,7 @@ impl SessionBuilder {
         config.has_secret = self.secret.is_some();
         config.has_history = history.is_some();
         config.jitter_seed = Some(random_u64()?);
-        let past = history.as_ref().map(|dir| past(dir, &cluster)).unwrap_or_default();
+        let past = history.as_ref().map(|dir| known_past(dir, &cluster)).unwrap_or_default();
         Ok(Parts {
             config,
             past,
@@ -266,16 +266,6 @@ impl SessionBuilder {
             history: history.map(Arc::new),
         })
     }
-}
-
-fn past(dir: &InstanceDir, cluster: &ClusterName) -> Past {
-    let known = dir.history(cluster);
-    let mut past = Past::default();
-    past.last_epoch = known.last_epoch;
-    past.last_release = known.last_release;
-    past.seen_authenticated = known.seen_authenticated_lease;
-    past.largest_ttl = known.largest_ttl.map(Ttl::duration);
-    past
 }
 
 impl std::fmt::Debug for SessionBuilder {

@@ -42,12 +42,28 @@ impl Mutant {
     /// Runs the worlds of these seeds until something does not hold.
     #[must_use]
     pub fn hunt(&self, seeds: Range<u64>) -> Option<Catch> {
+        Catch::hunt(seeds, |seed| (self.run)(self.world(seed)))
+    }
+}
+
+impl Catch {
+    pub(super) fn hunt(seeds: Range<u64>, run: impl Fn(u64) -> Option<Violation>) -> Option<Self> {
         let first = seeds.start;
         seeds
             .into_iter()
-            .find_map(|seed| (self.run)(self.world(seed)).map(|violation| (seed, violation)))
-            .map(|(seed, violation)| Catch { runs: seed - first + 1, seed, violation })
+            .find_map(|seed| run(seed).map(|violation| (seed, violation)))
+            .map(|(seed, violation)| Self { runs: seed - first + 1, seed, violation })
     }
+}
+
+/// Something that can be done with machines that keep any rules: what else a mutant is shown to, such
+/// as a model checker.
+pub trait Visit {
+    /// What comes of it.
+    type Output;
+
+    /// Does it with machines that keep the rules `R`.
+    fn visit<R: Rules>(self) -> Self::Output;
 }
 
 fn run<R: Rules>(world: Simulation<Protocol>) -> Option<Violation> {
@@ -75,6 +91,14 @@ macro_rules! mutants {
                 run: run::<$name>,
             },)+
         ];
+
+        /// Shows the mutant of this name to `visitor`; `None` if there is none.
+        pub fn visit<V: Visit>(name: &str, visitor: V) -> Option<V::Output> {
+            match name {
+                $(stringify!($name) => Some(visitor.visit::<$name>()),)+
+                _ => None,
+            }
+        }
     };
 }
 

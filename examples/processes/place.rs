@@ -1,6 +1,6 @@
 //! Where the leases are kept, opened as any service opens it, and the hand that reaches past it.
 
-use crate::wire::Moment;
+use super::moment::Moment;
 use bytes::Bytes;
 use lease_core::{LeaseStore, ObjectKey, Read, StoreError, Timing};
 use lease_local::LocalStore;
@@ -75,7 +75,7 @@ impl Place {
                 let options = S3Store::from_url(url).map_err(lease_s3::OpenError::from)?;
                 let store = options.connect().await?;
                 if let Some(exceeded) = store.check_timing(timing) {
-                    eprintln!("failover: {exceeded}");
+                    eprintln!("{exceeded}");
                 }
                 Arc::new(store)
             }

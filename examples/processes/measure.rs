@@ -1,7 +1,7 @@
 //! How long store operations take while the rounds are played: the part of every bound that the
 //! disk or the bucket, and the scheduler, decide.
 
-use crate::wire::Moment;
+use super::moment::Moment;
 use bytes::Bytes;
 use fencing::durable;
 use lease_core::{LeaseStore, ObjectKey, Read, StoreError, Version};
