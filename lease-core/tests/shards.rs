@@ -289,6 +289,23 @@ fn there_are_as_many_slots_as_there_are() {
 }
 
 #[test]
+fn the_first_member_buries_an_orphan_above_all_others() {
+    let roster = |me: usize| {
+        let mut roster = Roster::new(id(me), 8);
+        let seen = |other| if other == me { SlotSeen::Mine } else { SlotSeen::Held(id(other)) };
+        roster.see(0, seen(0));
+        roster.see(1, SlotSeen::Orphaned);
+        roster.see(2, seen(2));
+        roster.see(3, SlotSeen::Orphaned);
+        roster
+    };
+    let (first, second) = (roster(0), roster(2));
+    assert_eq!((first.orphan(), second.orphan()), (Some(3), None));
+    assert_eq!((first.wanted(), second.wanted()), (None, Some(1)));
+    assert_eq!((first.watched(), first.members()), (5, vec![id(0), id(2)]));
+}
+
+#[test]
 fn a_slot_that_was_not_looked_at_is_not_jumped_over() {
     let mut roster = Roster::new(id(0), 8);
     assert_eq!(roster.wanted(), None);

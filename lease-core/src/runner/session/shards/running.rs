@@ -29,6 +29,8 @@ pub(super) struct Running<'s, F> {
     watches: Vec<NameWatch>,
     /// The slots that this process holds, by their numbers.
     slots: BTreeMap<usize, NamedTenure>,
+    /// When it took the last of them.
+    moved: Option<Instant>,
     /// The shards that this process holds: what tells the work to end.
     held: BTreeMap<LeaseName, CancellationToken>,
     tried: BTreeMap<LeaseName, Tried>,
@@ -60,6 +62,7 @@ where
             pace,
             watches: Vec::new(),
             slots: BTreeMap::new(),
+            moved: None,
             held: BTreeMap::new(),
             tried: BTreeMap::new(),
             works: JoinSet::new(),
@@ -99,26 +102,17 @@ where
         self.tried.insert(shard, Tried { at: now(), holder: None });
     }
 
+    /// Decides and acts until there is nothing to try. What is tried rests for a while, but a try may
+    /// take longer than that: so it looks again each time.
     async fn step(&mut self) -> Result<(), Stopped> {
-        self.look().await?;
-        self.take_slot().await?;
         loop {
+            self.look().await?;
+            self.take_slot().await?;
             while let Some(ended) = self.works.try_join_next() {
                 self.ended(ended.ok());
             }
             let view = self.view();
             let plan = self.set.policy.decide(&view);
-            if std::env::var_os("DBG").is_some() {
-                eprintln!(
-                    "DBG members {:?} roster {:?} wanted {:?} watches {:?} acquire {} release {}",
-                    view.members,
-                    self.roster,
-                    self.roster.wanted(),
-                    self.watches.iter().map(NameWatch::seen).collect::<Vec<_>>(),
-                    plan.acquire.len(),
-                    plan.release.len()
-                );
-            }
             self.tell(&view, &plan);
             for shard in &plan.release {
                 if let Some(stop) = self.held.get(shard) {
@@ -128,7 +122,6 @@ where
             if plan.acquire.is_empty() {
                 return Ok(());
             }
-            // Each is held or has been tried after this, so that it comes to an end.
             self.acquire(plan.acquire, &view.members).await?;
         }
     }
@@ -168,6 +161,7 @@ where
                 SlotSeen::Free
             }
             Some(NamedSeen::Held { holder, .. }) => SlotSeen::Held(holder),
+            Some(NamedSeen::Orphaned { .. }) => SlotSeen::Orphaned,
             Some(seen) if seen.is_free() => SlotSeen::Free,
             Some(_) | None => SlotSeen::Unknown,
         }
@@ -183,11 +177,17 @@ where
             match self.attempt(&name, &self.roster.members()).await? {
                 Attempt::Acquired(tenure) => {
                     self.slots.insert(number, tenure);
+                    self.moved = Some(now());
                     self.roster.see(number, SlotSeen::Mine);
                 }
                 Attempt::Denied(Some(holder)) => self.roster.see(number, SlotSeen::Held(holder)),
                 Attempt::Denied(None) => {}
             }
+        }
+        self.bury().await?;
+        // Others must see where it has moved before they see that it has left.
+        if self.moved.is_some_and(|moved| now() - moved < self.session.timing().renew() * 2) {
+            return Ok(());
         }
         let surplus: Vec<_> = self.roster.surplus().collect();
         for number in surplus {
@@ -195,6 +195,17 @@ where
                 self.roster.see(number, SlotSeen::Free);
                 slot.release().await;
             }
+        }
+        Ok(())
+    }
+
+    /// Gives back the slot of a dead member above all others, so that nobody has to watch it.
+    async fn bury(&mut self) -> Result<(), Stopped> {
+        let Some(number) = self.roster.orphan() else { return Ok(()) };
+        let attempt = self.attempt(&self.slot(number), &self.roster.members()).await?;
+        if let Attempt::Acquired(slot) = attempt {
+            self.roster.see(number, SlotSeen::Free);
+            slot.release().await;
         }
         Ok(())
     }
