@@ -20,16 +20,10 @@
 
 use crate::{
     clock::{Clock, MonotonicTime, Reading},
+    sync::{AtomicU64, Ordering},
     token::Epoch,
 };
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// Values of [`Cell::deadline`] below this are marks, not times.
 const FIRST_TIME: u64 = 4;

@@ -43,6 +43,7 @@ pub mod gate;
 #[cfg(feature = "tower")]
 pub mod http;
 pub mod source;
+mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod token;

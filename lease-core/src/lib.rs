@@ -44,6 +44,7 @@
 //! | you want to | look at |
 //! | --- | --- |
 //! | hold a lease in a service on tokio | [`runner`]: [`LeaseManager`], [`Tenure`] |
+//! | spread shards over processes | [`runner`]: `ShardSet`; then [`session::shards`] |
 //! | choose how fast a takeover is | [`timing`]: [`Timing`] |
 //! | keep others from writing the lease | [`auth`]: [`ClusterSecret`](auth::ClusterSecret) |
 //! | know why a tenure ended, or what is waited for | [`machine`]: [`EndReason`](machine::EndReason), [`WaitReason`](machine::WaitReason) |
@@ -103,4 +104,4 @@ pub use key::ObjectKey;
 #[cfg(feature = "runner")]
 pub use runner::{LeaseManager, Tenure};
 pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
-pub use timing::Timing;
+pub use timing::{Timing, TimingError};

@@ -153,7 +153,7 @@ impl Driver {
     /// Carries out what the machine wants until it wants nothing more.
     fn settle(&mut self) {
         // Drawn here and not kept: a copy of this process, or of its machine, must not have the same.
-        let mut entropy = OsEntropy::new();
+        let mut entropy = OsEntropy::default();
         loop {
             let now = self.parts.clock.reading();
             let action = match entropy.is_ready() {
@@ -374,13 +374,10 @@ pub(super) async fn unwound<T>(
 }
 
 /// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
+#[derive(Default)]
 pub(super) struct OsEntropy(Option<Nonce>);
 
 impl OsEntropy {
-    pub(super) const fn new() -> Self {
-        Self(None)
-    }
-
     pub(super) fn is_ready(&mut self) -> bool {
         if self.0.is_none() {
             self.0 = Nonce::random().ok();

@@ -67,13 +67,14 @@
 //! together; each is said in the protocol's *what is not promised* too:
 //!
 //! - A record that was put back is not one's own last release (a restart would take that for the
-//!   latest word), nor one that a standby saw within 2R; a release in flight does not land on it; no
-//!   reclaim; no suspend that the monotonic clock does not show. Nor do the same unreadable bytes come
+//!   latest word), nor one that a standby saw within 2R; neither a release nor a takeover in flight
+//!   lands on it; no reclaim; no suspend that the monotonic clock does not show. Nor do the same unreadable bytes come
 //!   back.
 //! - Wall clocks set by more than a second go together with an epoch floor wherever epochs may be
 //!   lost; a suspend that only the wall clock shows does not meet one that is set back.
 //! - Monotonic clocks are off by at most 8 %.
 
+mod agenda;
 mod application;
 mod clock;
 mod dice;
@@ -86,6 +87,7 @@ mod node;
 mod object;
 mod report;
 mod requests;
+pub mod sessions;
 mod trace;
 mod troubles;
 mod world;
