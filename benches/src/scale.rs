@@ -5,6 +5,7 @@ use crate::holder;
 use futures_util::future::join_all;
 use lease_core::{
     LeaseManager, Tenure, Timing,
+    runner::{NamedTenure, SessionManager},
     testing::{MemoryStore, TokioClock},
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -30,11 +31,7 @@ impl Held {
     /// So many leases, acquired so that their renewals are spread over R.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime needs no more than a thread");
+        let runtime = paused();
         let (store, timing) = (MemoryStore::new(), Timing::default());
         let mut leases = Vec::with_capacity(count as usize);
         let counted = allocation_counter::measure(|| {
@@ -92,4 +89,84 @@ async fn acquired(count: u32, store: &MemoryStore, timing: Timing) -> Vec<(Lease
     let leases = join_all(acquire).await;
     tokio::time::sleep(timing.ttl()).await;
     leases
+}
+
+/// Leases that are held under one session.
+pub struct UnderSession {
+    runtime: Runtime,
+    store: MemoryStore,
+    /// Dropped, it ends them all.
+    _session: SessionManager,
+    leases: Vec<NamedTenure>,
+    heap_bytes: i64,
+}
+
+impl fmt::Debug for UnderSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnderSession").field("leases", &self.leases.len()).finish_non_exhaustive()
+    }
+}
+
+impl UnderSession {
+    /// So many leases, acquired under a session.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        let (runtime, store) = (paused(), MemoryStore::new());
+        let session = runtime.block_on(async {
+            SessionManager::builder(store.clone(), "orders")
+                .ephemeral_instance()
+                .secret(holder::secret())
+                .clock(Arc::new(TokioClock::new()))
+                .start()
+                .await
+                .expect("the store is there")
+        });
+        let mut leases = Vec::with_capacity(count as usize);
+        let counted = allocation_counter::measure(|| {
+            leases = runtime.block_on(async {
+                let acquire = (0..count).map(|number| {
+                    let session = &session;
+                    async move { session.acquire(&format!("lease-{number}")).await }
+                });
+                let leases = join_all(acquire).await;
+                tokio::time::sleep(Timing::default().ttl()).await;
+                leases.into_iter().map(|it| it.expect("nobody else wants it")).collect()
+            });
+        });
+        // What stands in the store is another process's memory, or a disk's.
+        let copy = MemoryStore::new();
+        let stored = allocation_counter::measure(|| {
+            for key in store.keys() {
+                if let Some(content) = store.content(&key) {
+                    copy.put_by_hand(&key, content.to_vec());
+                }
+            }
+        });
+        let heap_bytes = counted.bytes_current - stored.bytes_current;
+        Self { runtime, store, _session: session, leases, heap_bytes }
+    }
+
+    /// What each lease has on the heap, what stands in the store not included.
+    #[must_use]
+    pub fn bytes_each(&self) -> f64 {
+        self.heap_bytes as f64 / self.leases.len() as f64
+    }
+
+    /// Requests to the store in an hour.
+    #[must_use]
+    pub fn requests_per_hour(&self) -> u64 {
+        let before = self.store.requests();
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_secs(3600)).await });
+        assert!(self.leases.iter().all(|lease| lease.fence().is_open()), "all are still held");
+        self.store.requests().since(before).total()
+    }
+}
+
+/// A runtime whose time passes when there is nothing to do.
+fn paused() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime needs no more than a thread")
 }

@@ -104,4 +104,4 @@ pub use key::ObjectKey;
 #[cfg(feature = "runner")]
 pub use runner::{LeaseManager, Tenure};
 pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
-pub use timing::Timing;
+pub use timing::{Timing, TimingError};

@@ -12,6 +12,7 @@ pub(crate) const ALL: &[super::Model] = &[
     ("a_shut_races_an_extension", a_shut_races_an_extension),
     ("opening_races_a_check", opening_races_a_check),
     ("a_check_that_passes_saw_a_deadline_ahead", a_check_that_passes_saw_a_deadline_ahead),
+    ("a_fence_under_another_shuts_with_it", a_fence_under_another_shuts_with_it),
     ("a_new_deadline_comes_with_its_wall_limit", a_new_deadline_comes_with_its_wall_limit),
 ];
 
@@ -159,5 +160,31 @@ fn a_new_deadline_comes_with_its_wall_limit() {
         let passed = looks.join().expect("it does not panic");
         assert_eq!(extended, passed, "an extension that holds is seen whole, or it came too late");
         assert_eq!(extended, fence.is_open());
+    });
+}
+
+/// The fence above shuts while one under it is extended and looked at: whoever knows of the shut sees
+/// both shut, and what was seen shut stays so.
+fn a_fence_under_another_shuts_with_it() {
+    loom::model(|| {
+        let (_clock, mut above) = open_at(1_000);
+        let mut control = FenceControl::under(&above.fence(), Epoch::MIN);
+        control.open(sent(1_000), WINDOW).expect("its deadline is ahead");
+        let fence = control.fence();
+        let is_shut = Arc::new(AtomicBool::new(false));
+        let shuts = {
+            let is_shut = is_shut.clone();
+            thread::spawn(move || {
+                above.shut();
+                is_shut.store(true, Release);
+            })
+        };
+        let extended = control.extend(sent(1_050), WINDOW);
+        let was_shut = is_shut.load(Acquire);
+        let first = fence.check();
+        assert!(!(was_shut && first.is_ok()), "open under a fence that is shut");
+        assert!(!(extended.is_err() && first.is_ok()), "shut, then open again");
+        shuts.join().expect("it does not panic");
+        assert!(!fence.is_open(), "open under a fence that is shut");
     });
 }

@@ -62,13 +62,14 @@ impl Setting {
     ///   is taken another R/10 later. A lease that cannot be believed is waited out for W as well, and
     ///   so is not slower. That makes T + 2R.
     /// - Between the two, and behind it, each look at a lease comes within [`Setting::look`].
-    /// - With audit it may have been taken held back, for A + R + T.
+    /// - With audit it may have been taken held back, for A + R and T or a fifth of that.
     ///
     /// All of it is measured on clocks that may be slow.
     #[must_use]
     pub fn owned_within(&self) -> Duration {
         let (ttl, renew) = (self.world.largest_ttl(), self.world.largest_renew());
-        let held_back = self.audit.map_or(Duration::ZERO, |audit| audit + renew + ttl);
+        let held_back = |audit| audit + renew + ttl.max((audit + renew) / 5);
+        let held_back = self.audit.map_or(Duration::ZERO, held_back);
         self.slowed((ttl + renew * 2) * 2 + self.look() * 2 + held_back)
     }
 

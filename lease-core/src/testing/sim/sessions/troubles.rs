@@ -297,7 +297,8 @@ impl<R: SessionRules> World<R> {
                     .collect();
                 let has_clones = self.nodes.len() > self.setting.world.instances.len();
                 let promised = |facts: &SessionFacts| {
-                    !own.contains(&facts.lease.nonce) && !(has_clones && ends(facts.state))
+                    let is_ones_own = own.contains(&facts.lease.nonce);
+                    !is_ones_own && (!has_clones || !ends(facts.state))
                 };
                 former(&mut self.dice, self.store.session(instance), promised, since)
             }

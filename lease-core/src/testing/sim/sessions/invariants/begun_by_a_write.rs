@@ -35,14 +35,17 @@ impl Invariant for BegunByAWrite {
 
     fn observe(&mut self, step: &Step, _: &Scene<'_>) -> Result<(), String> {
         match step {
-            Step::Sent { host, id, object, request, .. } => {
-                if let Request::Create(Draft::Lease(named))
-                | Request::Replace(Draft::Lease(named), _) = request
-                {
-                    let held = named.lease.held.then_some(named.lease.epoch);
-                    let writes = self.hosts.entry(*host).or_default();
-                    writes.last.insert(object.clone(), (*id, held));
-                }
+            Step::Sent {
+                host,
+                id,
+                object,
+                request:
+                    Request::Create(Draft::Lease(named)) | Request::Replace(Draft::Lease(named), _),
+                ..
+            } => {
+                let held = named.lease.held.then_some(named.lease.epoch);
+                let writes = self.hosts.entry(*host).or_default();
+                writes.last.insert(object.clone(), (*id, held));
             }
             Step::Answered { host, id, reply } => {
                 let written = matches!(reply, Reply::Written(_)).then_some(*id);

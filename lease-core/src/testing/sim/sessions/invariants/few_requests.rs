@@ -41,10 +41,10 @@ impl Requests {
 
     fn answered(&mut self, object: &Object, reply: Option<&Reply>) {
         match (object, reply) {
-            (_, None | Some(Reply::Failed(_))) => drop(self.read.remove(object)),
-            (_, Some(Reply::Lease(Sighting::NotModified))) => {}
+            (Object::Session(_), None | Some(Reply::Failed(_))) => drop(self.read.remove(object)),
+            (Object::Session(_), _) | (_, Some(Reply::Lease(Sighting::NotModified))) => {}
+            // Another session may be watched for it now, or the same one anew.
             (Object::Lease(_), _) => self.read.clear(),
-            _ => {}
         }
     }
 }
@@ -81,8 +81,10 @@ impl Invariant for FewRequests {
             }
             Step::Forgot { host, id } => {
                 let requests = self.hosts.entry(*host).or_default();
-                if let Some(object) = requests.under_way.remove(id) {
-                    requests.answered(&object, None);
+                match requests.under_way.remove(id) {
+                    Some(object) => requests.answered(&object, None),
+                    // Its answer came when it was not awaited any more.
+                    None => requests.read.clear(),
                 }
             }
             Step::Wished { host, .. } => {
