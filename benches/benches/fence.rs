@@ -1,31 +1,42 @@
 //! What a check before every side effect costs, what a gate at the resource costs, and a token.
 
+use benches::rows::fence::{open_fence, two_clock_reads};
 use criterion::{Criterion, criterion_group};
-use fencing::{Clock as _, Epoch, FenceControl, FencingGate, SystemClock, TokenSource};
+use fencing::{Epoch, FencingGate, TokenSource};
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     hint::black_box,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
 };
 
 fn fence(criterion: &mut Criterion) {
-    let clock = SystemClock::new();
-    let mut control = FenceControl::new(Epoch::MIN, Arc::new(clock));
-    let window = Duration::from_secs(24 * 3600);
-    control.open(clock.reading(), window).expect("the window is a day");
-    let fence = control.fence();
-
+    let (_control, fence) = open_fence();
     let mut group = criterion.benchmark_group("fence");
     group.bench_function("check", |bencher| bencher.iter(|| black_box(&fence).check()));
-    #[cfg(target_os = "linux")]
-    group.bench_function("two bare clock reads", |bencher| {
-        use rustix::time::{ClockId, clock_gettime};
-        bencher.iter(|| (clock_gettime(ClockId::Boottime), clock_gettime(ClockId::Realtime)));
+    group.bench_function("two bare clock reads", |bencher| bencher.iter(two_clock_reads));
+    group.bench_function("check, shared with another thread", |bencher| {
+        beside(|| _ = black_box(&fence).check(), || bencher.iter(|| black_box(&fence).check()));
+    });
+    group.bench_function("two bare clock reads, beside another thread", |bencher| {
+        let reads = || _ = black_box(two_clock_reads());
+        beside(reads, || bencher.iter(two_clock_reads));
     });
     group.finish();
+}
+
+/// Runs `act` while another thread does `other` again and again.
+fn beside(other: impl Fn() + Sync, act: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                other();
+            }
+        });
+        act();
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 fn gate(criterion: &mut Criterion) {
@@ -47,9 +58,7 @@ fn source(criterion: &mut Criterion) {
     group.bench_function("bare fetch_add", |bencher| {
         bencher.iter(|| last.fetch_add(black_box(1), Ordering::AcqRel));
     });
-    #[cfg(target_os = "linux")]
     group.bench_function("bare clock read and fetch_add", |bencher| {
-        use rustix::time::{ClockId, clock_gettime};
         bencher.iter(|| {
             let second = clock_gettime(ClockId::Realtime).tv_sec;
             (second, last.fetch_add(black_box(1), Ordering::AcqRel))

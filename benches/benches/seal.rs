@@ -3,10 +3,8 @@
 //! **Go by the ratios at the end**, which are of runs in turn and in processor time: what else the
 //! machine does moves criterion's times by more than we add.
 
-#[path = "paired/mod.rs"]
-mod paired;
-
 use age::secrecy::SecretString;
+use benches::{clocks, paired};
 use criterion::{Criterion, Throughput, criterion_group};
 use snapshot_format::{
     cipher::{CHUNK_BYTES, Cipher, WORK_FACTOR},
@@ -121,18 +119,15 @@ fn ratios() {
     }
     let pairs = if told("--bench") && !told("--test") { 60 } else { 1 };
     let bed = Bed::new();
-    let seal =
-        paired::run_by(processor, pairs, || bed.seal(io::sink()), || bed.seal_by_age(io::sink()));
+    let seal = paired::run_by(
+        clocks::thread_time,
+        pairs,
+        || bed.seal(io::sink()),
+        || bed.seal_by_age(io::sink()),
+    );
     println!("seal: time {seal}; throughput {:.3} of age's own", seal.throughput());
-    let open = paired::run_by(processor, pairs, || bed.open(), || bed.open_by_age());
+    let open = paired::run_by(clocks::thread_time, pairs, || bed.open(), || bed.open_by_age());
     println!("open: time {open}; throughput {:.3} of age's own", open.throughput());
-}
-
-/// What this thread had of the processor.
-fn processor() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let (seconds, nanos) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
-    Duration::new(seconds.expect("not negative"), nanos.expect("below a second"))
 }
 
 fn main() {

@@ -49,6 +49,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "scenarios")]
     pub(crate) compare_phase: bool,
 
+    /// Of a comparison, also write every takeover to this file, as `report` of the benches plots it.
+    #[arg(long, value_name = "FILE", requires = "compare_phase")]
+    pub(crate) results: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

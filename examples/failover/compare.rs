@@ -8,7 +8,8 @@ use crate::{
     wire::Moment,
 };
 use comfy_table::Table;
-use std::time::Duration;
+use serde::Serialize;
+use std::{io, path::Path, time::Duration};
 
 /// How many renewals a standby watches before the kill: long enough that the reads with which it
 /// searches for the phase at first do not decide how many it makes per R.
@@ -118,6 +119,33 @@ impl Half {
             format!("{:.3}", self.reads_per_renew),
         ]
     }
+}
+
+/// What is written of one half: from when the last renewal was sent until the other was active.
+#[derive(Serialize)]
+struct Kills {
+    took_nanos: Vec<u64>,
+    reads_per_renew: f64,
+}
+
+impl From<Half> for Kills {
+    fn from(half: Half) -> Self {
+        let nanos = |took: &Duration| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let took_nanos = half.takeovers.iter().map(nanos).collect();
+        Self { took_nanos, reads_per_renew: half.reads_per_renew }
+    }
+}
+
+#[derive(Serialize)]
+struct Compared {
+    locked: Kills,
+    unlocked: Kills,
+}
+
+/// Writes every takeover to a file.
+pub(crate) fn write(setup: &Setup, outcomes: &[Outcome], path: &Path) -> io::Result<()> {
+    let [locked, unlocked] = [true, false].map(|lock| Kills::from(Half::of(setup, outcomes, lock)));
+    std::fs::write(path, serde_json::to_vec(&Compared { locked, unlocked })?)
 }
 
 /// Both halves, what the columns mean, and whether what is promised of phase lock held.

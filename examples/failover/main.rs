@@ -150,6 +150,10 @@ async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
     setup.clean_up().await;
     let outcomes = outcomes?;
     setup.display.close();
+    if let Some(path) = &args.results {
+        compare::write(&setup, &outcomes, path)
+            .map_err(|source| DemoError::Io { what: "to write the results", source })?;
+    }
     let (table, notes, holds) = match args.compare_phase {
         true => compare::report(&setup, &outcomes),
         false => {

@@ -136,7 +136,8 @@ fn processes_that_ignore_their_fence_are_found_with_the_pair() {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("two tenures overlapped for "), "{printed}");
     assert!(closing(&printed, "overlaps") > 0, "{printed}");
-    // The ledger says the same to whoever audits it again.
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "only the ledger stays behind");
+    // It says the same to whoever audits it again.
     let again = example("audit").arg("--torn-lines-are-last-words").arg(&ledger).output().unwrap();
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again).contains("two tenures overlapped for "), "{}", text(&again));

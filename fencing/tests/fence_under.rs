@@ -61,6 +61,7 @@ fn it_is_shut_with_the_one_above_at_once_and_for_the_same_reason() {
     let fence = lease.fence();
     session.shut();
     assert_eq!(shut_because(&fence), (epoch(7), ShutReason::Closed));
+    assert!(format!("{fence:?}").contains("shut: Closed"), "it is latched itself: {fence:?}");
 
     let (_session, lease) = session_and_lease(&clock);
     clock.advance(secs(8));

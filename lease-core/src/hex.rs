@@ -2,14 +2,22 @@
 
 /// The digits of `bytes`.
 pub(crate) fn encode(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from(DIGITS[usize::from(nibble)]));
-        }
+    let mut digits = Vec::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| digits.extend(pair(*byte)));
+    String::from_utf8(digits).expect("digits are ASCII")
+}
+
+/// The digits of `bytes`, written into `digits`, which is twice as long.
+pub(crate) fn encode_into<'d>(bytes: &[u8], digits: &'d mut [u8]) -> &'d str {
+    for (digits, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        digits.copy_from_slice(&pair(*byte));
     }
-    text
+    std::str::from_utf8(digits).expect("digits are ASCII")
+}
+
+const fn pair(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]
 }
 
 /// The `N` bytes that exactly `2 N` lowercase digits stand for.
@@ -40,6 +48,7 @@ mod tests {
     #[test]
     fn one_spelling_of_one_length() {
         assert_eq!(encode(&[0, 0x9f, 0xff]), "009fff");
+        assert_eq!(encode_into(&[0, 0x9f, 0xff], &mut [0; 6]), "009fff");
         assert_eq!(decode("009fff"), Some([0, 0x9f, 0xff]));
         for bad in ["", "009ff", "009fff0", "009fff00", "009FFF", "00 fff", "+09fff", "é09ff"] {
             assert_eq!(decode::<3>(bad), None, "{bad}");

@@ -163,20 +163,58 @@ impl<'a> Object<'a> {
 /// out.raw("epoch", 7);
 /// assert_eq!(out.finish(), r#"{"cluster":"orders","epoch":7}"#);
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Writer(String);
+
+/// More than a record usually has.
+const USUAL_BYTES: usize = 640;
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self(String::with_capacity(USUAL_BYTES))
+    }
+}
 
 impl Writer {
     /// A field that is a string.
     pub fn text(&mut self, name: &str, value: &str) {
-        self.raw(name, serde_json::Value::from(value));
+        self.name(name).quoted(value);
     }
 
     /// A field whose value is JSON already.
     pub fn raw(&mut self, name: &str, value: impl fmt::Display) {
-        let comma = if self.0.is_empty() { '{' } else { ',' };
-        // `Value` escapes as JSON asks, and writing to a string cannot fail.
-        let _ = write!(self.0, "{comma}{}:{value}", serde_json::Value::from(name));
+        self.name(name).value(value);
+    }
+
+    fn name(&mut self, name: &str) -> &mut Self {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.quoted(name);
+        self.0.push(':');
+        self
+    }
+
+    /// A name that needs no escapes, which is not looked for. Its value follows.
+    pub(crate) fn field(&mut self, name: &'static str) -> &mut Self {
+        debug_assert!(!needs_escapes(name));
+        self.0.push_str(if self.0.is_empty() { "{\"" } else { ",\"" });
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        self
+    }
+
+    pub(crate) fn quoted(&mut self, text: &str) {
+        if needs_escapes(text) {
+            // `Value` escapes as JSON asks, and writing to a string cannot fail.
+            let _ = write!(self.0, "{}", serde_json::Value::from(text));
+        } else {
+            self.0.push('"');
+            self.0.push_str(text);
+            self.0.push('"');
+        }
+    }
+
+    pub(crate) fn value(&mut self, value: impl fmt::Display) {
+        let _ = write!(self.0, "{value}");
     }
 
     /// The object as one line.
@@ -188,6 +226,12 @@ impl Writer {
         self.0.push('}');
         self.0
     }
+}
+
+/// To the end, and not to the first: without a branch many bytes are looked at in one step.
+fn needs_escapes(text: &str) -> bool {
+    let is_special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    text.bytes().fold(false, |any, byte| any | is_special(byte))
 }
 
 /// An integer from 0 to 2^64 − 1, written as digits only.

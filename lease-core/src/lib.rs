@@ -44,6 +44,7 @@
 //! | you want to | look at |
 //! | --- | --- |
 //! | hold a lease in a service on tokio | [`runner`]: [`LeaseManager`], [`Tenure`] |
+//! | spread shards over processes | [`runner`]: `ShardSet`; then [`session::shards`] |
 //! | choose how fast a takeover is | [`timing`]: [`Timing`] |
 //! | keep others from writing the lease | [`auth`]: [`ClusterSecret`](auth::ClusterSecret) |
 //! | know why a tenure ended, or what is waited for | [`machine`]: [`EndReason`](machine::EndReason), [`WaitReason`](machine::WaitReason) |
@@ -55,6 +56,7 @@
 //! | read what stands in the store | [`record`], [`session::record`], and [`history`] for the instance's own directory |
 //! | know what a name may be | [`key`] |
 //! | read another format as strictly as the record | [`json`] |
+//! | know what many leases cost a month | [`cost`] |
 //! | know why all of it is safe | [`protocol`] |
 //!
 //! The driver for a directory is the crate `lease-local`. The check at the resource is the crate
@@ -75,6 +77,7 @@
 
 pub mod audit;
 pub mod auth;
+pub mod cost;
 pub mod fenced;
 mod hex;
 pub mod history;
@@ -101,4 +104,4 @@ pub use key::ObjectKey;
 #[cfg(feature = "runner")]
 pub use runner::{LeaseManager, Tenure};
 pub use store::{LeaseStore, Read, StoreError, StoreErrorKind, Version};
-pub use timing::Timing;
+pub use timing::{Timing, TimingError};

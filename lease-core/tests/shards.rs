@@ -211,6 +211,10 @@ type Slots = Vec<Option<InstanceId>>;
 /// What an instance knows that looks at the slots that it has to, until it has to look at no more.
 fn look(slots: &Slots, me: &InstanceId, max: usize) -> Roster {
     let mut roster = Roster::new(me.clone(), max);
+    // What it holds it knows without looking.
+    for (own, _) in slots.iter().enumerate().filter(|(_, slot)| slot.as_ref() == Some(me)) {
+        roster.see(own, SlotSeen::Mine);
+    }
     let mut looked = 0;
     while looked < roster.watched() {
         let seen = match slots.get(looked).cloned().flatten() {
@@ -282,6 +286,23 @@ fn there_are_as_many_slots_as_there_are() {
     assert!(!act(&mut slots, &id(2), 2));
     assert_eq!(slots, [Some(id(0)), Some(id(1))]);
     assert_eq!(look(&slots, &id(1), 2).watched(), 2);
+}
+
+#[test]
+fn the_first_member_buries_an_orphan_above_all_others() {
+    let roster = |me: usize| {
+        let mut roster = Roster::new(id(me), 8);
+        let seen = |other| if other == me { SlotSeen::Mine } else { SlotSeen::Held(id(other)) };
+        roster.see(0, seen(0));
+        roster.see(1, SlotSeen::Orphaned);
+        roster.see(2, seen(2));
+        roster.see(3, SlotSeen::Orphaned);
+        roster
+    };
+    let (first, second) = (roster(0), roster(2));
+    assert_eq!((first.orphan(), second.orphan()), (Some(3), None));
+    assert_eq!((first.wanted(), second.wanted()), (None, Some(1)));
+    assert_eq!((first.watched(), first.members()), (5, vec![id(0), id(2)]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A renewal and a poll in a directory of a real disk, beside the system calls they cannot avoid.
 
-use crate::{
+use benches::{
     bare::Bare,
     holder::{Holder, Write, lease_key},
     paired,

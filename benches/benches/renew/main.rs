@@ -1,11 +1,7 @@
 //! What a renewal costs, each way beside the operations that it cannot do without.
 
-mod bare;
-mod holder;
 mod local;
 mod memory;
-#[path = "../paired/mod.rs"]
-mod paired;
 mod runner;
 
 use criterion::{Criterion, criterion_group};

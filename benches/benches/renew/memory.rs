@@ -1,6 +1,6 @@
 //! A renewal without a network, a disk, a runtime.
 
-use crate::holder::{Holder, Write, lease_key};
+use benches::holder::{Holder, Write, lease_key};
 use criterion::Criterion;
 use futures_util::FutureExt as _;
 use lease_core::{LeaseStore as _, ObjectKey, Version, record::Nonce, testing::MemoryStore};

@@ -1,12 +1,11 @@
 //! A renewal through the runner, in processor time: waiting costs nothing, what is waited with does.
 
-use crate::holder::secret;
+use benches::{clocks::thread_time, holder::secret};
 use criterion::Criterion;
 use lease_core::{
     LeaseManager, Timing,
     testing::{MemoryStore, TokioClock},
 };
-use rustix::time::{ClockId, clock_gettime};
 use std::{sync::Arc, time::Duration};
 
 pub(crate) fn renewal(criterion: &mut Criterion) {
@@ -49,8 +48,4 @@ fn processor_time(timing: Timing, renewals: u64) -> Duration {
         assert!(done > 0 && tenure.fence().is_open(), "it did not renew");
         spent.mul_f64(renewals as f64 / done as f64)
     })
-}
-
-fn thread_time() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("it is not negative")
 }

@@ -128,6 +128,7 @@ impl Setting {
 /// # Errors
 ///
 /// None: no timing here is one that is refused.
+#[expect(clippy::too_many_lines, reason = "a table of worlds")]
 pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
     use Fault::{
         Abandon, Conflict, Crash, Cut, Delay, DelayAnswer, Delete, Doubt, Garbage, Lose, Pause,

@@ -1,12 +1,6 @@
 //! That the search finds what is broken, in worlds that are small enough for a build without
 //! optimisation. The whole list: `--mutants`.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "the helpers of a test fail as the test does"
-)]
-
 use super::{
     Kept,
     search::{Found, Search},

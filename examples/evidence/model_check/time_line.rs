@@ -54,7 +54,10 @@ impl Failover {
     pub(crate) fn beginning(&self, mut log: Option<&mut Recorder>) -> World {
         let mut world = World::new(&self.setting);
         let mut acts = Vec::new();
-        while self.setting.starts_held {
+        loop {
+            if !self.setting.starts_held {
+                break;
+            }
             acts.clear();
             self.acts(&world, &mut acts);
             match acts.first() {

@@ -241,11 +241,12 @@ impl Setup {
         }
     }
 
-    /// Nothing is removed, so that it can be looked into.
+    /// It can be looked into.
     pub(crate) fn keep_the_ledger(self) {
-        let ledger = self.ledger.clone();
-        let _ = self.dir.keep();
-        print(&format!("the ledger is {}", ledger.display()));
+        print(&format!("the ledger is {}", self.ledger.display()));
+        if self.ledger.starts_with(self.dir.path()) {
+            let _ = self.dir.keep();
+        }
     }
 }
 

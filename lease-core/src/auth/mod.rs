@@ -65,7 +65,8 @@ pub struct Authenticator {
 }
 
 struct Keys {
-    lease: Subkey,
+    /// Keyed with the lease's subkey, once: that is two of the six blocks that a MAC hashes.
+    lease: Hmac<Sha256>,
     id: Label,
 }
 
@@ -73,9 +74,11 @@ impl Authenticator {
     /// The authenticator of `cluster`, with the cluster's secret if it has one.
     #[must_use]
     pub fn new(cluster: ClusterName, secret: Option<&ClusterSecret>) -> Self {
-        let keys = secret
-            .map(|secret| Arc::new(Keys { lease: secret.subkey(Purpose::Lease), id: secret.id() }));
-        Self { cluster, keys }
+        Self {
+            cluster,
+            keys: secret
+                .map(|secret| Arc::new(Keys::new(&secret.subkey(Purpose::Lease), secret.id()))),
+        }
     }
 
     /// The cluster whose records these are.
@@ -174,16 +177,21 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Keys {
+    fn new(lease: &Subkey, id: Label) -> Self {
+        let lease = Hmac::new_from_slice(lease.bytes()).expect("HMAC takes keys of any length");
+        Self { lease, id }
+    }
+
     fn mac<R: Record>(&self, record: &R) -> Hmac<Sha256> {
-        let mut mac =
-            Hmac::new_from_slice(self.lease.bytes()).expect("HMAC takes keys of any length");
+        let mut mac = self.lease.clone();
         mac.update(&canonical_bytes(record));
         mac
     }
 
     fn sign<R: Record>(&self, record: &R) -> Label {
-        let digits = hex::encode(&self.mac(record).finalize().into_bytes());
-        Label::new(&digits).expect("64 hexadecimal digits are a label")
+        let (mac, mut digits) = (self.mac(record).finalize().into_bytes(), [0; 64]);
+        let digits = hex::encode_into(&mac, &mut digits);
+        Label::new(digits).expect("64 hexadecimal digits are a label")
     }
 
     /// In constant time for what depends on the key. Only the full length counts, in one spelling.

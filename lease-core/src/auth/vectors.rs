@@ -69,7 +69,7 @@ fn case_38_a_tag_for_another_purpose_is_forged() {
     let content = br#"{"cluster":"orders","holder":"s-1","epoch":7,"seq":1,"ttl_seconds":30}"#;
     let mut record = LeaseRecord::decode(content).unwrap();
     let authenticator = Authenticator::new(record.cluster.clone(), Some(&secret));
-    let other = super::Keys { lease: secret.subkey(Purpose::KeyId), id: secret.id() };
+    let other = super::Keys::new(&secret.subkey(Purpose::KeyId), secret.id());
     record.mac = Some(other.sign(&record));
     assert_eq!(authenticator.judge(&record.encode()).verdict, Verdict::Forged);
 }

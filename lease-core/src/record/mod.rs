@@ -31,6 +31,7 @@ mod value;
 pub use crate::json::Unreadable;
 use crate::{
     auth::{Canonical, Kind},
+    hex,
     json::Writer,
     key::{ClusterName, InstanceId},
 };
@@ -144,26 +145,26 @@ impl LeaseRecord {
     pub(crate) fn encode_with(&self, kind: impl FnOnce(&mut Writer)) -> Bytes {
         // The order of the fields keeps the text of a version the same for ever.
         let mut out = Writer::default();
-        out.text("cluster", self.cluster.as_str());
-        out.text("holder", self.holder.as_ref().map_or("", InstanceId::as_str));
-        out.text("holder_name", &self.holder_name);
-        out.raw("epoch", self.epoch);
-        out.raw("seq", self.seq);
+        out.field("cluster").quoted(self.cluster.as_str());
+        out.field("holder").quoted(self.holder.as_ref().map_or("", InstanceId::as_str));
+        out.field("holder_name").quoted(&self.holder_name);
+        out.field("epoch").value(self.epoch);
+        out.field("seq").value(self.seq);
         if let Some(nonce) = &self.nonce {
-            out.text("nonce", &nonce.to_string());
+            out.field("nonce").quoted(hex::encode_into(nonce.as_bytes(), &mut [0; 32]));
         }
-        out.text("renewed_at", &self.renewed_at);
-        out.raw("ttl_seconds", self.ttl.to_json());
+        out.field("renewed_at").quoted(&self.renewed_at);
+        out.field("ttl_seconds").value(self.ttl.to_json());
         if let Some(key_id) = &self.key_id {
-            out.text("key_id", key_id);
+            out.field("key_id").quoted(key_id);
         }
         if let Some(mark) = &self.last_snapshot {
-            out.raw("last_snapshot_epoch", mark.epoch);
-            out.text("last_snapshot_at", &mark.at);
+            out.field("last_snapshot_epoch").value(mark.epoch);
+            out.field("last_snapshot_at").quoted(&mark.at);
         }
         kind(&mut out);
         if let Some(mac) = &self.mac {
-            out.text("mac", mac);
+            out.field("mac").quoted(mac);
         }
         out.finish().into()
     }

@@ -1,6 +1,7 @@
 //! The values in a record that carry rules of their own.
 
 use fencing::{Epoch, WallTime};
+use jiff::fmt::temporal::DateTimePrinter;
 use std::{fmt, num::NonZeroU32, ops::Deref, str::FromStr, sync::Arc, time::Duration};
 
 /// The longest text in a record, in bytes.
@@ -31,7 +32,9 @@ impl Label {
         if text.len() > MAX_LABEL_BYTES {
             return Err(LabelError::TooLong);
         }
-        if text.chars().any(char::is_control) {
+        // To the end, so that many bytes are looked at in one step.
+        let is_plain = text.bytes().fold(true, |all, byte| all & (b' '..=b'~').contains(&byte));
+        if !is_plain && text.chars().any(char::is_control) {
             return Err(LabelError::ControlCharacter);
         }
         Ok(Self(text.into()))
@@ -96,6 +99,8 @@ pub enum LabelError {
     TooLong,
 }
 
+const MILLISECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+
 /// A moment as text for people, in UTC with milliseconds: `2026-10-12T10:00:00.123Z`.
 ///
 /// No decision reads it back (protocol, section 1).
@@ -110,7 +115,7 @@ pub enum LabelError {
 pub fn rfc3339(wall: WallTime) -> Label {
     // Every `WallTime` is before the year 2555 and so in range; were it not, this is for people only.
     let moment = jiff::Timestamp::from_nanosecond(wall.unix_nanos().into()).unwrap_or_default();
-    Label(format!("{moment:.3}").into())
+    Label(MILLISECONDS.timestamp_to_string(&moment).into())
 }
 
 /// The ttl as a record states it: whole milliseconds, from 1 ms to 24 h.
@@ -277,7 +282,7 @@ impl Nonce {
 
 impl fmt::Display for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::hex::encode(&self.0))
+        f.write_str(crate::hex::encode_into(&self.0, &mut [0; 32]))
     }
 }
 

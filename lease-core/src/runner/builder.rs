@@ -21,10 +21,7 @@ use crate::{
 use fencing::{Clock, Epoch, SystemClock};
 use futures_util::future::BoxFuture;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tokio::sync::{broadcast, oneshot, watch};
-
-/// How many events an [`EventStream`](super::EventStream) may lag behind before it misses some.
-const EVENTS: usize = 256;
+use tokio::sync::{oneshot, watch};
 
 /// Asks which epoch is proved to be in use by something else than the lease, for instance by
 /// authenticated snapshots. `Ok(None)`: by nothing.
@@ -241,13 +238,12 @@ impl LeaseBuilder {
     pub async fn start(self) -> Result<LeaseManager, StartError> {
         let shared = Arc::new(Shared::default());
         let (status, watch) = watch::channel(Status::new());
-        let events = broadcast::Sender::new(EVENTS);
         let clock = Arc::clone(&self.clock);
         let (untrusted, step_down) = (self.untrusted, self.step_down_budget);
         let is_dedicated = self.is_dedicated;
 
         let (ready, started) = oneshot::channel();
-        let (driver_shared, driver_events) = (Arc::clone(&shared), events.clone());
+        let driver_shared = Arc::clone(&shared);
         // Whatever ends the driver's future, a panic or its runtime included, is told.
         let gone = shared.gone.clone().drop_guard();
         let main = async move {
@@ -255,7 +251,7 @@ impl LeaseBuilder {
             match self.parts().await {
                 Ok(parts) => {
                     driver_shared.set_history(parts.history.as_ref());
-                    let driver = Driver::new(parts, driver_shared, status, driver_events);
+                    let driver = Driver::new(parts, driver_shared, status);
                     if ready.send(Ok(())).is_ok() {
                         driver.run().await;
                     }
@@ -276,7 +272,7 @@ impl LeaseBuilder {
                 return Err(StartError::Platform { what: "task to run in", source });
             }
         }
-        Ok(LeaseManager::new(shared, watch, events, clock, untrusted, step_down))
+        Ok(LeaseManager::new(shared, watch, clock, untrusted, step_down))
     }
 
     /// Everything that is looked at before a driver may run.

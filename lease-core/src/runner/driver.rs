@@ -21,15 +21,17 @@ use crate::{
 use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
 use futures_util::FutureExt;
 use std::{
-    collections::HashMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+    collections::HashMap, future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc,
+    time::Duration,
 };
 use tokio::{
-    sync::{broadcast, watch},
+    sync::watch,
     task::{AbortHandle, JoinSet},
 };
 
-/// A runtime's timer stands still while the machine is suspended: none is set for longer, so that
-/// what came due meanwhile is noticed soon after.
+/// A runtime's timer stands still while the machine is suspended: none is set for longer than this, or a
+/// quarter of R if that is more, so that what came due meanwhile is noticed soon after. (A fence that is
+/// asked notices it at once.) With many leases these naps are what is paid for.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// What a driver is made of.
@@ -63,15 +65,10 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(
-        parts: Parts,
-        shared: Arc<Shared>,
-        status: watch::Sender<Status>,
-        events: broadcast::Sender<Event>,
-    ) -> Self {
+    pub(super) fn new(parts: Parts, shared: Arc<Shared>, status: watch::Sender<Status>) -> Self {
         let now = parts.clock.reading();
         let machine = Machine::new(parts.config.clone(), parts.past.clone(), now);
-        let report = Report::new(&parts, status, events);
+        let report = Report::new(&parts, status, Arc::clone(&shared));
         Self {
             machine,
             parts,
@@ -93,13 +90,31 @@ impl Driver {
             if matches!(self.machine.role(), Role::Stopped | Role::Refused) {
                 return;
             }
+            self.sleep().await;
+        }
+    }
+
+    /// Until there is something to do. A nap after which nothing has changed costs a look at the clock:
+    /// with a long R most of them are so, and with many leases they are what is paid for.
+    async fn sleep(&mut self) {
+        let (shared, epoch) = (Arc::clone(&self.shared), self.machine.epoch());
+        let (mut woken, mut aborted) =
+            (pin!(shared.wake.notified()), pin!(shared.abort.cancelled()));
+        loop {
             let nap = self.nap();
             tokio::select! {
                 biased;
-                Some(answer) = self.answers.join_next_with_id() => self.answered(answer),
-                () = self.shared.wake.notified() => {}
-                () = self.shared.abort.cancelled() => {}
+                Some(answer) = self.answers.join_next_with_id() => return self.answered(answer),
+                () = &mut woken => return,
+                () = &mut aborted => return,
                 () = tokio::time::sleep(nap) => {}
+            }
+            let now = self.parts.clock.reading();
+            self.machine.handle_timeout(now);
+            // A wall clock can end a tenure before anything is due.
+            let is_due = self.machine.poll_timeout(now).is_some_and(|due| due <= now.monotonic);
+            if is_due || self.machine.epoch() != epoch {
+                return;
             }
         }
     }
@@ -108,7 +123,8 @@ impl Driver {
         let now = self.parts.clock.reading();
         let wake = self.machine.poll_timeout(now).unwrap_or(MonotonicTime::MAX);
         // A timer that fires a moment early would spin until the clock agrees.
-        let nap = now.monotonic.until(wake).min(LONGEST_SLEEP);
+        let longest = LONGEST_SLEEP.max(self.parts.config.timing.renew() / 4);
+        let nap = now.monotonic.until(wake).min(longest);
         nap + Duration::from_micros(u64::from(!nap.is_zero()))
     }
 
@@ -136,9 +152,10 @@ impl Driver {
 
     /// Carries out what the machine wants until it wants nothing more.
     fn settle(&mut self) {
+        // Drawn here and not kept: a copy of this process, or of its machine, must not have the same.
+        let mut entropy = OsEntropy::default();
         loop {
             let now = self.parts.clock.reading();
-            let mut entropy = OsEntropy::new();
             let action = match entropy.is_ready() {
                 true => self.machine.poll_action(now, &mut entropy),
                 // Without random bits nothing can be written; the deadline ends what is held.
@@ -326,6 +343,7 @@ impl Drop for Driver {
         if let Some(tenure) = self.tenure.take() {
             tenure.set_phase(Phase::Ended(EndReason::Dropped));
         }
+        self.shared.events.end();
     }
 }
 
@@ -356,14 +374,14 @@ pub(super) async fn unwound<T>(
 }
 
 /// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
+#[derive(Default)]
 pub(super) struct OsEntropy(Option<Nonce>);
 
 impl OsEntropy {
-    pub(super) fn new() -> Self {
-        Self(Nonce::random().ok())
-    }
-
-    pub(super) const fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&mut self) -> bool {
+        if self.0.is_none() {
+            self.0 = Nonce::random().ok();
+        }
         self.0.is_some()
     }
 }

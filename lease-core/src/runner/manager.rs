@@ -7,15 +7,11 @@ use super::{
     status::{EventStream, Status},
     tenure::Tenure,
 };
-use crate::{
-    history::InstanceDir,
-    machine::{Event, Role},
-    store::LeaseStore,
-};
+use crate::{history::InstanceDir, machine::Role, store::LeaseStore};
 use fencing::Clock;
 use futures_util::FutureExt;
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
-use tokio::sync::{Mutex, broadcast, watch};
+use tokio::sync::{Mutex, watch};
 
 /// Watches one lease in the background, and acquires it when asked to.
 ///
@@ -54,7 +50,6 @@ use tokio::sync::{Mutex, broadcast, watch};
 pub struct LeaseManager {
     shared: Arc<Shared>,
     status: watch::Receiver<Status>,
-    events: broadcast::WeakSender<Event>,
     clock: Arc<dyn Clock>,
     untrusted: UntrustedPredecessor,
     step_down_budget: Duration,
@@ -74,21 +69,11 @@ impl LeaseManager {
     pub(super) fn new(
         shared: Arc<Shared>,
         status: watch::Receiver<Status>,
-        events: broadcast::Sender<Event>,
         clock: Arc<dyn Clock>,
         untrusted: UntrustedPredecessor,
         step_down_budget: Duration,
     ) -> Self {
-        Self {
-            shared,
-            status,
-            // Weak, so that the streams end when the driver does.
-            events: events.downgrade(),
-            clock,
-            untrusted,
-            step_down_budget,
-            turn: Mutex::new(()),
-        }
+        Self { shared, status, clock, untrusted, step_down_budget, turn: Mutex::new(()) }
     }
 
     /// Waits until the lease is ours, the takeover confirmed, and the fence open.
@@ -207,12 +192,7 @@ impl LeaseManager {
     /// look at [`status`](Self::status).
     #[must_use]
     pub fn events(&self) -> EventStream {
-        let receiver = match self.events.upgrade() {
-            Some(sender) => sender.subscribe(),
-            // The driver is gone: a stream that has ended.
-            None => broadcast::Sender::new(1).subscribe(),
-        };
-        EventStream::new(receiver)
+        EventStream::new(self.shared.events.subscribe())
     }
 
     /// The clock that deadlines in [`Status`] are told by.

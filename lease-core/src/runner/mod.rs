@@ -123,8 +123,8 @@ pub use builder::{EpochFloor, LeaseBuilder, UntrustedPredecessor};
 pub use error::{AcquireError, RunError, StartError, TenureEnded};
 pub use manager::LeaseManager;
 pub use session::{
-    NameWatch, NamedAcquireError, NamedRunError, NamedTenure, NamedTenureEnded, SessionBuilder,
-    SessionManager, SessionStatus,
+    HeldShard, NameWatch, NamedAcquireError, NamedRunError, NamedTenure, NamedTenureEnded,
+    SessionBuilder, SessionManager, SessionStatus, ShardSet, ShardStatus,
 };
 pub use status::{Delivery, EventStream, Status};
 pub use tenure::Tenure;

@@ -1,29 +1,25 @@
 //! What a driver tells: logs on every transition, the status, the event stream.
 
-use super::{driver::Parts, status::Status};
+use super::{driver::Parts, shared::Shared, status::Status};
 use crate::{
     machine::{Event, LeaseSeen, Machine, WaitReason, Waiting},
     store::{StoreError, StoreErrorKind, Version},
 };
 use fencing::Reading;
 use std::sync::Arc;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 pub(super) struct Report {
     span: tracing::Span,
     status: watch::Sender<Status>,
-    events: broadcast::Sender<Event>,
+    shared: Arc<Shared>,
     last_error: Option<Arc<str>>,
     waiting: Option<WaitReason>,
     warned_of_foreign_key: bool,
 }
 
 impl Report {
-    pub(super) fn new(
-        parts: &Parts,
-        status: watch::Sender<Status>,
-        events: broadcast::Sender<Event>,
-    ) -> Self {
+    pub(super) fn new(parts: &Parts, status: watch::Sender<Status>, shared: Arc<Shared>) -> Self {
         let span = tracing::info_span!(
             "lease",
             cluster = %parts.wire.auth.cluster(),
@@ -36,7 +32,7 @@ impl Report {
                  the store can take the lease away or hand it out"
             );
         }
-        Self { span, status, events, last_error: None, waiting: None, warned_of_foreign_key: false }
+        Self { span, status, shared, last_error: None, waiting: None, warned_of_foreign_key: false }
     }
 
     /// An answer that is a text if it failed.
@@ -76,8 +72,7 @@ impl Report {
     /// Logs an event and hands it to whoever listens.
     pub(super) fn event(&mut self, event: Event) {
         self.log(&event);
-        // Nobody has to listen.
-        let _ = self.events.send(event);
+        self.shared.events.send(event);
     }
 
     /// Brings the status up to date; a new reason to wait is logged with its length.

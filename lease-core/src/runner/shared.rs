@@ -3,12 +3,12 @@
 
 use crate::{
     history::InstanceDir,
-    machine::{AbandonReason, EndReason, Inherited, Predecessor},
+    machine::{AbandonReason, EndReason, Event, Inherited, Predecessor},
     record::SnapshotMark,
 };
 use fencing::{Epoch, Fence, FenceControl, MonotonicTime};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Locks a mutex that guards plain values: whoever panicked while it was held left them whole.
@@ -22,6 +22,8 @@ pub(super) struct Shared {
     wishes: Mutex<Wishes>,
     /// The driver's: with it, the directory's lock goes.
     history: OnceLock<Weak<InstanceDir>>,
+    /// What the driver tells whoever listens.
+    pub(super) events: Events,
     /// Wakes the driver.
     pub(super) wake: Notify,
     /// Wakes whoever waits for [`Shared::take_offer`].
@@ -32,6 +34,49 @@ pub(super) struct Shared {
     pub(super) abort: CancellationToken,
     /// The driver is gone; nothing will happen any more.
     pub(super) gone: CancellationToken,
+}
+
+/// How many events an [`EventStream`](super::EventStream) may lag behind before it misses some.
+const EVENTS: usize = 256;
+
+/// The events of a driver. Their buffer is made when somebody listens: it is larger than all else that a
+/// lease needs, and most are never listened to.
+#[derive(Debug, Default)]
+pub(super) struct Events(Mutex<Listened>);
+
+#[derive(Debug, Default)]
+enum Listened {
+    #[default]
+    Never,
+    Once(broadcast::Sender<Event>),
+    /// The driver is gone: streams have ended, and new ones are at their end.
+    Over,
+}
+
+impl Events {
+    pub(super) fn send(&self, event: Event) {
+        if let Listened::Once(sender) = &*locked(&self.0) {
+            // Whoever listened may have gone.
+            let _ = sender.send(event);
+        }
+    }
+
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        let mut listened = locked(&self.0);
+        match &*listened {
+            Listened::Never => {
+                let (sender, receiver) = broadcast::channel(EVENTS);
+                *listened = Listened::Once(sender);
+                receiver
+            }
+            Listened::Once(sender) => sender.subscribe(),
+            Listened::Over => broadcast::Sender::new(1).subscribe(),
+        }
+    }
+
+    pub(super) fn end(&self) {
+        *locked(&self.0) = Listened::Over;
+    }
 }
 
 #[derive(Debug, Default)]

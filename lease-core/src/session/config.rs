@@ -65,7 +65,8 @@ impl Config {
     ///
     /// It finds leases that were deleted or replaced by hand while they were held. Their fences are
     /// shut A + R after the last read that still showed them was sent, and whoever finds a lease
-    /// missing, or not to be believed, holds back for A + R + W after taking it. **All instances of a
+    /// missing, or not to be believed, holds back for A + R + W after taking it
+    /// (W here at least a fifth of A + R, as a margin for clocks). **All instances of a
     /// cluster must say the same**, at most the largest A of any of them. Without audit a lease that
     /// is missing is created at once, and the token alone protects against a holder that still acts.
     ///

@@ -129,10 +129,12 @@ impl<R: SessionRules> Core<R> {
     }
 
     /// With audit: for how long whoever takes a lease keeps its fence shut, if somebody may still act
-    /// under it. The holder's own read may be A old and its answer R, and the clocks differ.
+    /// under it. The holder's own read may be A old and its answer R. W is the margin for clocks that run
+    /// at different rates; it is at least a fifth, as the margin of a lease is of T, also where A is long.
     pub(super) fn hold_back(&self, now: MonotonicTime) -> Option<Duration> {
         let audit = self.config.audit.filter(|_| R::AUDIT_HOLDS_BACK)?;
-        Some(audit + self.renew() + self.own.machine.wait(None, now))
+        let open = audit + self.renew();
+        Some(open + self.own.machine.wait(None, now).max(open / 5))
     }
 
     /// For how long a lease's own read or write proves it: A + R with audit.

@@ -93,6 +93,7 @@ impl<R: SessionRules> SessionMachine<R> {
                 let lease = leases.get_mut(key);
                 let action = lease.and_then(|it| it.act(key, core, watches, now, entropy));
                 self.settle(key, now.monotonic);
+                self.end_if_given_up(now);
                 action
             }
             Slot::Watch(instance) => {
@@ -169,10 +170,7 @@ impl<R: SessionRules> SessionMachine<R> {
                     _ => lease.looked(key, core, flight, reply, interval, now),
                 }
                 self.settle(key, now.monotonic);
-                if std::mem::take(&mut self.core.gives_up) {
-                    self.core.own.machine.release(now);
-                    self.drain_own(now);
-                }
+                self.end_if_given_up(now);
             }
             Slot::Watch(instance) => {
                 let watch = self.watches.get_mut(instance);
@@ -181,6 +179,14 @@ impl<R: SessionRules> SessionMachine<R> {
                 let was_tried = std::mem::take(&mut watch.is_tried);
                 self.take_in(instance, news, was_tried, now.monotonic);
             }
+        }
+    }
+
+    /// Something under this session cannot be given back: with the session it is.
+    fn end_if_given_up(&mut self, now: Reading) {
+        if std::mem::take(&mut self.core.gives_up) {
+            self.core.own.machine.release(now);
+            self.drain_own(now);
         }
     }
 

@@ -188,21 +188,16 @@ impl Lease {
         now: MonotonicTime,
     ) -> bool {
         let before = self.sight.take();
+        let found = |version, verdict, facts| {
+            Box::new(Sight { version, verdict, facts, since: now, shown: now })
+        };
         let mut sight = match sighting {
             Sighting::NotModified => match before.clone() {
                 Some(sight) if sight.version.is_some() => sight,
                 _ => return false,
             },
-            Sighting::Missing => Box::new(Sight {
-                version: None,
-                verdict: Verdict::Unreadable,
-                facts: None,
-                since: now,
-                shown: now,
-            }),
-            Sighting::Found { version, verdict, facts, .. } => {
-                Box::new(Sight { version: Some(version), verdict, facts, since: now, shown: now })
-            }
+            Sighting::Missing => found(None, Verdict::Unreadable, None),
+            Sighting::Found { version, verdict, facts, .. } => found(Some(version), verdict, facts),
         };
         sight.shown = now;
         let ttl = sight.facts.as_ref().map(|facts| facts.lease.ttl);
@@ -302,13 +297,31 @@ impl Lease {
         }
         let Some(opening) = self.opening(core, watches, now) else { return false };
         let is_trying = self.wish == Some(Wish::Try);
-        let denied = match opening {
+        if let Opening::Under(holder, _) = &opening
+            && is_trying
+            && !watches.get(holder).is_some_and(|watch| watch.is_fresh(core, now))
+        {
+            return true;
+        }
+        if let Some(reason) = self.decide(core, opening, now).filter(|_| is_trying) {
+            self.wish = None;
+            core.deny(key, reason);
+        }
+        false
+    }
+
+    /// From when it may be taken; and why it is not taken now, for who does not wait.
+    fn decide<R: SessionRules>(
+        &mut self,
+        core: &mut Core<R>,
+        opening: Opening,
+        now: MonotonicTime,
+    ) -> Option<DenyReason> {
+        match opening {
             Opening::Free { .. } => {
                 if self.take_at.is_none() {
-                    let has_waited = self.has_waited;
-                    let spread =
-                        if has_waited { core.draw_jitter(Duration::ZERO) } else { Duration::ZERO };
-                    self.take_at = Some(now + spread);
+                    let spread = self.has_waited.then(|| core.draw_jitter(Duration::ZERO));
+                    self.take_at = Some(now + spread.unwrap_or_default());
                 }
                 self.keep_out.map(|_| DenyReason::KeptOut)
             }
@@ -318,10 +331,6 @@ impl Lease {
             }
             Opening::Under(holder, _) => {
                 (self.take_at, self.has_waited) = (None, true);
-                let watch = watches.get(&holder);
-                if is_trying && !watch.is_some_and(|watch| watch.is_fresh(core, now)) {
-                    return true;
-                }
                 Some(DenyReason::Held { holder })
             }
             Opening::WaitedOut(at) => {
@@ -332,12 +341,7 @@ impl Lease {
                 let verdict = self.sight.as_ref().map(|sight| sight.verdict);
                 verdict.map(|verdict| DenyReason::Untrusted { verdict })
             }
-        };
-        if let Some(reason) = denied.filter(|_| is_trying) {
-            self.wish = None;
-            core.deny(key, reason);
         }
-        false
     }
 
     fn tell<R: SessionRules>(

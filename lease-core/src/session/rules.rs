@@ -31,7 +31,8 @@ pub trait SessionRules: Rules {
     const KEEPS_OUT_AFTER_RELEASE: bool = true;
     /// With audit: the fence of a lease shuts A + R after the last read that showed it was sent.
     const AUDIT_SHUTS_THE_FENCE: bool = true;
-    /// With audit: who takes a lease that is missing or cannot be believed is held back A + R + W.
+    /// With audit: who takes a lease that is missing or cannot be believed is held back A + R + W,
+    /// where W is at least a fifth of A + R.
     const AUDIT_HOLDS_BACK: bool = true;
     /// With audit: a lease that was taken held back says so, and whoever takes it from there is held
     /// back as well.

@@ -136,8 +136,7 @@ impl Lease {
         let forgotten = core.forgotten.filter(|_| !is_told);
         let highest = self.highest.max(self.tried).max(forgotten);
         let Ok(epoch) = core.next_epoch(highest, now.wall + later) else {
-            core.deny(key, DenyReason::EpochsExhausted);
-            (self.wish, self.doubt) = (None, None);
+            self.give_in(key, core, DenyReason::EpochsExhausted);
             return None;
         };
         self.tried = Some(epoch);
@@ -153,6 +152,19 @@ impl Lease {
         let taking = Taking { life, epoch, sent: now, condition, hold_back, is_burning };
         self.state = State::Taking(Box::new(taking));
         Some(self.send(key, core, Attempted::Acquisition, request, now))
+    }
+
+    /// It can never be taken. One that is followed cannot be either, so that its session has to end.
+    fn give_in<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        reason: DenyReason,
+    ) {
+        if self.wish.take().is_some() {
+            core.deny(key, reason);
+        }
+        core.gives_up |= self.doubt.take().is_some();
     }
 
     /// The answer to a look.
@@ -180,7 +192,9 @@ impl Lease {
             _ => StoreErrorKind::InDoubt,
         };
         core.failed(flight.slot.object(), Attempted::Read, error);
-        self.look_at = now.monotonic + core.retry();
+        // A tenth of the usual, also where that is longer than R: with many leases a store that refuses
+        // at once is not asked at its own speed.
+        self.look_at = now.monotonic + core.retry().max(interval / 10);
         if self.wish == Some(Wish::Try) {
             self.wish = None;
             core.deny(key, DenyReason::Store(error));
@@ -237,15 +251,14 @@ impl Lease {
                 self.look_at = now.monotonic;
             }
             StoreErrorKind::Unsupported => {
-                (self.wish, self.doubt) = (None, None);
-                core.deny(key, DenyReason::Store(error));
+                self.give_in(key, core, DenyReason::Store(error));
             }
             StoreErrorKind::InDoubt | StoreErrorKind::Corrupt => {
-                let is_held_back = taking.hold_back.is_some();
                 let is_dropped = self.wish.is_none() && !R::GIVEN_UP_IS_FOLLOWED;
                 if core.live() == Some(taking.life) && !is_dropped {
-                    self.doubt =
-                        Some(Box::new(Doubt { condition: taking.condition, is_held_back }));
+                    let is_held_back = taking.hold_back.is_some();
+                    let doubt = Doubt { condition: taking.condition, is_held_back };
+                    self.doubt = Some(Box::new(doubt));
                 }
                 if flight.until <= now.monotonic {
                     self.look_at = now.monotonic;

@@ -114,15 +114,27 @@ impl Lease {
                 let by = facts.and_then(|facts| facts.lease.holder.clone());
                 LeaseEndReason::Replaced { by, verdict: Some(verdict) }
             }
-            Reply::Failed(error) => {
+            other => {
                 held.audit_at = now + core.retry();
+                let error = match other {
+                    Reply::Failed(error) => error,
+                    _ => StoreErrorKind::InDoubt,
+                };
                 return core.failed(flight.slot.object(), Attempted::Audit, error);
             }
-            _ => {
-                held.audit_at = now + core.retry();
-                return;
-            }
         };
+        self.lost(key, core, reason, now);
+    }
+
+    /// Something else stands in the place of a lease that is held.
+    fn lost<R: SessionRules>(
+        &mut self,
+        key: &ObjectKey,
+        core: &mut Core<R>,
+        reason: LeaseEndReason,
+        now: MonotonicTime,
+    ) {
+        let State::Held(held) = &self.state else { return };
         let epoch = held.epoch;
         core.fence(key, epoch, LeaseFenceOrder::Shut);
         core.ended(key, epoch, reason);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fencing::clock::{Clock, WallTime};
 use sha2::{Digest as _, Sha256};
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
     fmt::{self, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -70,7 +70,7 @@ pub enum AgePrecision {
 
 #[derive(Default)]
 struct State {
-    objects: BTreeMap<ObjectKey, Object>,
+    objects: HashMap<ObjectKey, Object>,
     /// Writes so far, by hand ones too: the next version of a store that counts.
     writes: u64,
     requests: Requests,
@@ -190,7 +190,9 @@ impl MemoryStore {
     /// The keys of all objects, sorted. Not counted.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.lock().objects.keys().cloned().collect()
+        let mut keys: Vec<_> = self.lock().objects.keys().cloned().collect();
+        keys.sort();
+        keys
     }
 
     /// What it was asked for so far, by all its clones together.

@@ -190,6 +190,29 @@ async fn a_wall_clock_that_was_off_for_a_moment_does_not_leave_a_lease_without_a
     assert_eq!(ended, Ok(EndReason::Suspended), "renewed under a fence that is shut");
 }
 
+/// Nothing is due for long, and nobody asks the fence.
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_set_forward_is_noticed_in_a_nap() {
+    let (rig, renew) = (Rig::new(), Duration::from_secs(10));
+    let timing = Timing::short(renew * 3, renew).unwrap();
+    let lease = rig.builder().timing(timing).start().await.unwrap();
+    let tenure = lease.acquire().await.unwrap();
+    sleep(renew / 100).await;
+    rig.clock.jump_wall(3600);
+    let told = tokio::time::timeout(renew / 2, tenure.ended()).await;
+    assert_eq!(told, Ok(EndReason::Suspended), "only the next renewal would have noticed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_events_that_is_asked_for_after_the_end_is_at_its_end() {
+    let rig = Rig::new();
+    let lease = rig.builder().start().await.unwrap();
+    let mut before = lease.events();
+    lease.stop().await;
+    while before.next().await.is_some() {}
+    assert_eq!(lease.events().next().await, None);
+}
+
 #[test]
 fn the_end_of_the_runtime_shuts_the_fence() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -5,5 +5,6 @@ mod ending;
 mod handing_over;
 mod rig;
 mod sessions;
+mod shards;
 mod starting;
 mod telling;

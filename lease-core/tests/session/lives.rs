@@ -7,6 +7,7 @@ use crate::{
 use lease_core::{
     machine::{EndReason, Protocol},
     session::{Event, LeaseEndReason, Object, Request, SessionState},
+    store::StoreErrorKind,
 };
 use std::sync::Arc;
 
@@ -127,6 +128,48 @@ fn an_acquisition_in_doubt_is_made_certain_by_another_write() {
     assert!(world.nodes[0].machine.held(&key("x")).unwrap() > first);
     world.run(20.0).unwrap();
     assert!(!world.holds(1, "x"));
+}
+
+/// With the session it is given back after all.
+#[test]
+fn a_store_that_refuses_a_release_ends_the_session() {
+    let mut world = live::<Protocol>(&["a", "b"]);
+    for lease in ["x", "y"] {
+        world.take(0, lease, 1.0).unwrap();
+    }
+    world.acquire(1, "x");
+    world.run(1.0).unwrap();
+    let refused = Fate::Told(StoreErrorKind::Unsupported);
+    world.route(0, move |object, request| match (object, request) {
+        (Object::Lease(_), Request::Replace(..)) => Link { fate: refused, ..Link::default() },
+        _ => Link::default(),
+    });
+    world.release(0, "x");
+    world.run_until(3.0, |world| world.holds(1, "x")).unwrap();
+    assert!(!world.holds(0, "y"));
+}
+
+/// What can neither be taken nor given back ends with the session.
+#[test]
+fn what_was_given_up_and_cannot_be_followed_ends_the_session() {
+    let mut world = live::<Protocol>(&["a"]);
+    let first = world.nodes[0].machine.life();
+    let mut writes = 0;
+    world.route(0, move |object, request| match (object, request) {
+        (Object::Lease(_), Request::Create(_) | Request::Replace(..)) => {
+            writes += 1;
+            let refused = Fate::Told(StoreErrorKind::Unsupported);
+            let fate = if writes == 1 { Fate::Lost } else { refused };
+            Link { fate, ..Link::default() }
+        }
+        _ => Link::default(),
+    });
+    world.acquire(0, "x");
+    world.run(1.0).unwrap();
+    world.give_up(0, "x");
+    world.run(2.0).unwrap();
+    assert_ne!(world.nodes[0].machine.life(), first);
+    assert_eq!(world.nodes[0].machine.leases(), 0);
 }
 
 #[test]

@@ -11,36 +11,22 @@ use lease_core::{
 };
 use std::sync::Arc;
 
-/// The schedule passes with all rules, and fails without this one.
+/// The schedule passes with all rules, and fails without this one. `shared`: leases of their own have
+/// the same rule.
 macro_rules! rule {
     ($test:ident, $switch:ident, $schedule:ident) => {
-        #[test]
-        fn $test() {
-            #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-            struct Without;
-            impl Rules for Without {}
-            impl SessionRules for Without {
-                const $switch: bool = false;
-            }
-            $schedule::<Protocol>().unwrap();
-            let fault =
-                $schedule::<Without>().expect_err("the rule was taken out and nobody noticed");
-            println!("without {}: {fault}", stringify!($switch));
-        }
+        rule!(@ $test, $switch, $schedule, {}, { const $switch: bool = false; });
     };
-}
-
-/// The same for a rule that leases of their own have as well.
-macro_rules! shared_rule {
-    ($test:ident, $switch:ident, $schedule:ident) => {
+    ($test:ident, shared $switch:ident, $schedule:ident) => {
+        rule!(@ $test, $switch, $schedule, { const $switch: bool = false; }, {});
+    };
+    (@ $test:ident, $switch:ident, $schedule:ident, {$($shared:tt)*}, {$($own:tt)*}) => {
         #[test]
         fn $test() {
             #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
             struct Without;
-            impl Rules for Without {
-                const $switch: bool = false;
-            }
-            impl SessionRules for Without {}
+            impl Rules for Without { $($shared)* }
+            impl SessionRules for Without { $($own)* }
             $schedule::<Protocol>().unwrap();
             let fault =
                 $schedule::<Without>().expect_err("the rule was taken out and nobody noticed");
@@ -67,14 +53,14 @@ rule!(with_audit_a_missing_lease_is_held_back, AUDIT_HOLDS_BACK, deleted_from_un
 rule!(with_audit_garbage_is_held_back, AUDIT_HOLDS_BACK, garbage_over_a_holder);
 rule!(a_hold_back_is_handed_on, HOLD_BACK_IS_HANDED_ON, the_creator_of_a_deleted_lease_stops);
 rule!(leases_end_with_their_session, LEASES_END_WITH_THE_SESSION, a_holder_is_cut_off);
-shared_rule!(
+rule!(
     what_is_held_back_is_not_released,
-    HELD_BACK_IS_NEVER_RELEASED,
+    shared HELD_BACK_IS_NEVER_RELEASED,
     the_creator_of_a_deleted_lease_releases_it
 );
-shared_rule!(a_blind_gap_restarts_the_wait, BLIND_GAP_RESTARTS, an_old_version_comes_back);
-shared_rule!(epochs_grow_after_a_deletion, CLOCK_IS_A_FLOOR, deleted_and_created_within_a_second);
-shared_rule!(epochs_are_above_what_was_seen, EPOCH_IS_ABOVE_WHAT_WAS_SEEN, counted_epochs);
+rule!(a_blind_gap_restarts_the_wait, shared BLIND_GAP_RESTARTS, an_old_version_comes_back);
+rule!(epochs_grow_after_a_deletion, shared CLOCK_IS_A_FLOOR, deleted_and_created_within_a_second);
+rule!(epochs_are_above_what_was_seen, shared EPOCH_IS_ABOVE_WHAT_WAS_SEEN, counted_epochs);
 
 /// `a` holds x, and `b` wants it since a while.
 fn holder_and_waiter<R: SessionRules>() -> Result<World<R>, String> {

@@ -1,7 +1,7 @@
 //! Wishes: refused, tried, watched; and bounds.
 
 use crate::{
-    parts::{Stored, config, key, secs},
+    parts::{LOST, Link, Stored, config, key, secs},
     world::{World, live, live_with},
 };
 use lease_core::{
@@ -200,25 +200,44 @@ fn an_audit_tells_what_became_of_the_lease_and_costs_one_read_per_a() {
     assert_eq!(ended, Some(replaced));
 }
 
+/// The holder's clock is 8 % slow, the creator's 8 % fast; W alone would be too little.
+#[test]
+fn the_hold_back_of_a_long_audit_covers_clock_rates() {
+    let mut world =
+        live_with::<Protocol>(&["a", "b"], |name| config(name).with_audit(secs(98.0)).unwrap());
+    world.tick = secs(0.02);
+    world.take(0, "x", 130.0).unwrap();
+    world.nodes[0].clock.set_rate(920_000);
+    world.nodes[1].clock.set_rate(1_080_000);
+    let lease = Object::Lease(key("x"));
+    world.run(1.0).unwrap();
+    // From here on it cannot be read; its session is renewed as ever.
+    let blind = lease.clone();
+    world.route(0, move |object, _| if *object == blind { LOST } else { Link::default() });
+    world.store.objects.remove(&lease);
+    world.take(1, "x", 150.0).unwrap();
+}
+
 /// One write each after the holder's end, and until then one read per R of each object.
 #[test]
 fn many_waiters_cost_one_read_per_r_and_one_write_each() {
-    let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut world = live_with::<Protocol>(&names, |name| {
         let mut config: Config = config(name);
         config.jitter_seed = Some(u64::from_str_radix(&name[1..], 16).unwrap());
         config
     });
+    world.tick = secs(0.02);
     world.take(0, "x", 1.0).unwrap();
-    for node in 1..20 {
+    for node in 1..100 {
         world.acquire(node, "x");
     }
     world.run(3.0).unwrap();
     world.store.served.clear();
     world.run(40.0).unwrap();
     let mut reads = BTreeMap::new();
-    let own: Vec<_> = (0..20).map(|node| world.session(node)).collect();
+    let own: Vec<_> = (0..100).map(|node| world.session(node)).collect();
     for it in world.store.served.iter().filter(|it| it.object != own[it.node]) {
         assert!(!it.is_write);
         *reads.entry((it.node, it.object.clone())).or_insert(0) += 1;
@@ -227,13 +246,13 @@ fn many_waiters_cost_one_read_per_r_and_one_write_each() {
     world.cut_off(0);
     world.store.served.clear();
     world.run(15.0).unwrap();
-    let holders = (1..20).filter(|node| world.holds(*node, "x")).count();
+    let holders = (1..100).filter(|node| world.holds(*node, "x")).count();
     assert_eq!(holders, 1);
     let writes = |object: &Object, node: usize| {
         let served = world.store.served.iter();
         served.filter(|it| it.object == *object && it.node == node && it.is_write).count()
     };
-    for node in 1..20 {
+    for node in 1..100 {
         assert!(writes(&Object::Lease(key("x")), node) <= 1);
         assert!(writes(&own[0], node) <= 1);
     }

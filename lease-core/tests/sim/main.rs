@@ -3,6 +3,8 @@
 //! `HOLDFAST_SEED=17 cargo test -p lease-core --test sim` runs one world and shows what is wrong in it;
 //! `HOLDFAST_SEEDS=100000` runs that many. The example `simulate` does so on all cores.
 
+mod sessions;
+
 use lease_core::{
     Timing,
     testing::sim::{

@@ -7,7 +7,7 @@ use super::{
         thread,
     },
     driver::{Driver, Parts},
-    manager::SessionManager,
+    manager::{SessionManager, Who},
     shared::{Shared, WISHES},
     status::SessionStatus,
 };
@@ -186,6 +186,7 @@ impl SessionBuilder {
         let (status, watch) = watch::channel(SessionStatus::new());
         let events = broadcast::Sender::new(EVENTS);
         let (step_down, is_dedicated) = (self.step_down_budget, self.is_dedicated);
+        let timing = self.timing;
         let (ready, started) = oneshot::channel();
         let (driver_shared, driver_events) = (Arc::clone(&shared), events.clone());
         // Whatever ends the driver's future, a panic or its runtime included, is told.
@@ -194,8 +195,9 @@ impl SessionBuilder {
             let _gone = gone;
             match self.parts().await {
                 Ok(parts) => {
+                    let instance = parts.config.instance.clone();
                     let driver = Driver::new(parts, driver_shared, wishes, status, driver_events);
-                    if ready.send(Ok(())).is_ok() {
+                    if ready.send(Ok(instance)).is_ok() {
                         driver.run().await;
                     }
                 }
@@ -208,14 +210,15 @@ impl SessionBuilder {
         } else {
             tokio::spawn(main);
         }
-        match started.await {
+        let instance = match started.await {
             Ok(result) => result?,
             Err(_) => {
                 let source = std::io::Error::other("the runtime shut down, or starting panicked");
                 return Err(StartError::Platform { what: "task to run in", source });
             }
-        }
-        Ok(SessionManager::new(shared, cluster, watch, events, step_down))
+        };
+        let who = Who { instance, cluster, timing };
+        Ok(SessionManager::new(shared, who, watch, events, step_down))
     }
 
     /// Everything that is looked at before a driver may run.

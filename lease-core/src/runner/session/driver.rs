@@ -226,8 +226,13 @@ impl Driver {
     /// Carries out what the machine wants until it wants nothing more. Events come after all actions:
     /// a lease is told acquired once its fence was made.
     fn settle(&mut self) {
+        // Drawn here and not kept: a copy of this process, or of its machine, must not have the same.
+        let mut entropy = OsEntropy::default();
         loop {
-            while let Some(action) = self.next_action() {
+            // Without random bits nothing can be written; the deadline ends what is held.
+            while entropy.is_ready() {
+                let now = self.parts.clock.reading();
+                let Some(action) = self.machine.poll_action(now, &mut entropy) else { break };
                 self.act(action);
             }
             let mut was_quiet = true;
@@ -240,13 +245,6 @@ impl Driver {
             }
         }
         self.report.refresh(&self.machine, self.held.len());
-    }
-
-    fn next_action(&mut self) -> Option<Action> {
-        let now = self.parts.clock.reading();
-        let mut entropy = OsEntropy::new();
-        // Without random bits nothing can be written; the deadline ends what is held.
-        if entropy.is_ready() { self.machine.poll_action(now, &mut entropy) } else { None }
     }
 
     fn act(&mut self, action: Action) {

@@ -10,12 +10,14 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    key::{ClusterName, LeaseName, NameError},
+    key::{ClusterName, InstanceId, LeaseName, NameError},
     session::Event,
     store::LeaseStore,
+    timing::Timing,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{broadcast, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 /// Renews one session in the background, and acquires any number of named leases under it.
 ///
@@ -48,10 +50,18 @@ use tokio::sync::{broadcast, oneshot, watch};
 #[derive(Debug)]
 pub struct SessionManager {
     shared: Arc<Shared>,
-    cluster: ClusterName,
+    who: Who,
     status: watch::Receiver<SessionStatus>,
     events: broadcast::WeakSender<Event>,
     step_down_budget: Duration,
+}
+
+/// What a session was started as.
+#[derive(Debug)]
+pub(super) struct Who {
+    pub(super) instance: InstanceId,
+    pub(super) cluster: ClusterName,
+    pub(super) timing: Timing,
 }
 
 impl SessionManager {
@@ -65,13 +75,13 @@ impl SessionManager {
 
     pub(super) fn new(
         shared: Arc<Shared>,
-        cluster: ClusterName,
+        who: Who,
         status: watch::Receiver<SessionStatus>,
         events: broadcast::Sender<Event>,
         step_down_budget: Duration,
     ) -> Self {
         // Weak, so that the streams end when the driver does.
-        Self { shared, cluster, status, events: events.downgrade(), step_down_budget }
+        Self { shared, who, status, events: events.downgrade(), step_down_budget }
     }
 
     /// Waits until the lease `name` is ours and its fence open. It waits also while the session is not
@@ -175,13 +185,35 @@ impl SessionManager {
         EventStream::new(receiver)
     }
 
+    /// Who this process is.
+    #[must_use]
+    pub const fn instance(&self) -> &InstanceId {
+        &self.who.instance
+    }
+
+    /// T, R and the rest, of the session and so of every lease under it.
+    #[must_use]
+    pub const fn timing(&self) -> &Timing {
+        &self.who.timing
+    }
+
+    /// Cancelled when the manager is being stopped, or dropped.
+    pub(super) fn stopping(&self) -> &CancellationToken {
+        &self.shared.stopping
+    }
+
+    /// Cancelled when nothing will happen any more, whatever ended it.
+    pub(super) fn gone(&self) -> &CancellationToken {
+        &self.shared.gone
+    }
+
     /// Where the lease `name` is kept.
     ///
     /// # Errors
     ///
     /// [`NameError`] if the name is none that a lease can have.
     pub fn key(&self, name: &str) -> Result<ObjectKey, NameError> {
-        Ok(self.cluster.named_lease_key(&LeaseName::new(name)?))
+        Ok(self.who.cluster.named_lease_key(&LeaseName::new(name)?))
     }
 
     /// Stops gracefully: work is told to end; once every tenure has been released or has lapsed, one

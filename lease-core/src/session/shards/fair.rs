@@ -97,7 +97,7 @@ fn candidates(view: &View, order: &Order<'_>) -> impl Iterator<Item = LeaseName>
     let mut ranked: Vec<(u8, &LeaseName)> = order
         .iter()
         .filter_map(|(name, shard)| match shard {
-            Shard::Mine => None,
+            Shard::Mine | Shard::Resting => None,
             Shard::Free => Some((0, *name)),
             Shard::Unknown => Some((1, *name)),
             Shard::Held(holder) => gives_back(holder).then_some((2, *name)),

@@ -100,6 +100,8 @@ pub enum Shard {
     Held(InstanceId),
     /// This instance.
     Mine,
+    /// Not now: this instance is giving it back, or has tried it in vain a moment ago.
+    Resting,
     /// It was not looked at lately.
     Unknown,
 }

@@ -34,6 +34,8 @@ pub enum SlotSeen {
     Held(InstanceId),
     /// This instance holds it.
     Mine,
+    /// Its holder's session has ended, or has been silent for W.
+    Orphaned,
     /// It was not looked at yet, or what is there cannot be believed.
     Unknown,
 }
@@ -59,11 +61,11 @@ impl Roster {
     }
 
     /// How many slots are to be watched, from the first: all up to one above the highest that is held,
-    /// since whoever joins takes the lowest that is free.
+    /// since whoever joins takes the lowest that is free. One that is orphaned counts as held: by it the
+    /// session of the dead is known, under which its shards are.
     #[must_use]
     pub fn watched(&self) -> usize {
-        let is_held = |slot: &SlotSeen| matches!(slot, SlotSeen::Held(_) | SlotSeen::Mine);
-        let held = self.slots.iter().rposition(is_held).map_or(0, |highest| highest + 1);
+        let held = self.highest().map_or(0, |highest| highest + 1);
         (held + 1).min(self.max)
     }
 
@@ -78,7 +80,23 @@ impl Roster {
             Some(own) => own.checked_sub(1)?,
             None => self.slots.iter().position(|slot| !matches!(slot, SlotSeen::Held(_)))?,
         };
-        (self.slots.get(wanted) == Some(&SlotSeen::Free)).then_some(wanted)
+        let is_free = matches!(self.slots.get(wanted)?, SlotSeen::Free | SlotSeen::Orphaned);
+        is_free.then_some(wanted)
+    }
+
+    /// An orphaned slot that nobody will move to, above all that are held: the first member takes it and
+    /// gives it back, so that it need not be watched any more.
+    #[must_use]
+    pub fn orphan(&self) -> Option<usize> {
+        let highest = self.highest()?;
+        let is_first = self.members().first() == Some(&self.me);
+        let is_orphan = self.slots.get(highest) == Some(&SlotSeen::Orphaned);
+        (is_first && is_orphan).then_some(highest)
+    }
+
+    fn highest(&self) -> Option<usize> {
+        let is_held = |slot: &SlotSeen| !matches!(slot, SlotSeen::Free | SlotSeen::Unknown);
+        self.slots.iter().rposition(is_held)
     }
 
     /// The slots that this instance holds and is to give back: all but its lowest.
@@ -95,7 +113,7 @@ impl Roster {
             let member = match slot {
                 SlotSeen::Held(other) => other,
                 SlotSeen::Mine => &self.me,
-                SlotSeen::Free | SlotSeen::Unknown => continue,
+                SlotSeen::Free | SlotSeen::Orphaned | SlotSeen::Unknown => continue,
             };
             if !members.contains(member) {
                 members.push(member.clone());

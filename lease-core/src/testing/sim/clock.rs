@@ -1,5 +1,6 @@
 //! The clocks of one simulated host: of their own rate, and set back and forth, over one true time.
 
+use super::{dice::Dice, hazards::Setting};
 use fencing::{Clock, MonotonicTime, Reading, WallTime};
 use std::{
     sync::{
@@ -79,6 +80,15 @@ impl HostClock {
             frame: Arc::new(Mutex::new(frame)),
             is_wall_hidden: false,
         }
+    }
+
+    /// The clocks of a host that is new in a world.
+    pub(super) fn drawn(true_time: &TrueTime, setting: &Setting, dice: &mut Dice) -> Self {
+        let rate = setting.rate(dice);
+        let offset = dice.up_to(setting.wall_offset);
+        let wall = WallTime::from_unix_seconds(1_767_225_600) + true_time.now() + offset;
+        let uptime = Duration::from_secs(10) + dice.up_to(Duration::from_secs(10_000));
+        Self::new(true_time, uptime, wall, rate)
     }
 
     /// The same monotonic clock beside a wall clock that shows nothing.

@@ -64,6 +64,16 @@ impl Dice {
         Duration::from_nanos(self.below(nanos.saturating_add(1)))
     }
 
+    /// How late a timer runs: by a little as a rule, now and then by a lot.
+    pub(super) fn late_timer(&mut self, renew: Duration, is_peaceful: bool) -> Duration {
+        let most = match !is_peaceful && self.one_in(300) {
+            true => renew * 2,
+            false => renew / 50,
+        };
+        // To the nanosecond, too: what is half-open has to show.
+        if self.one_in(4) { Duration::ZERO } else { self.of_any_size(most) }
+    }
+
     /// A time from zero to `most` of any order of magnitude: half of them below `most` / 16, a
     /// quarter below `most` / 256.
     pub fn of_any_size(&mut self, most: Duration) -> Duration {

@@ -282,7 +282,8 @@ impl Setting {
 }
 
 /// What makes a lease disappear from under its holder.
-const DISPLACING: [Hazard; 4] = [Hazard::Delete, Hazard::Garbage, Hazard::Forge, Hazard::PutBack];
+pub(super) const DISPLACING: [Hazard; 4] =
+    [Hazard::Delete, Hazard::Garbage, Hazard::Forge, Hazard::PutBack];
 
 /// Ten times T over R.
 fn ratio(dice: &mut Dice) -> u64 {

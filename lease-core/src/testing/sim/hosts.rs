@@ -4,7 +4,6 @@ use super::{
     Application,
     application::Host,
     clock::HostClock,
-    link::Link,
     node::{Directory, Input, Node, Process, Wish},
     report::Violation,
     trace::{Step, Tenure},
@@ -18,8 +17,8 @@ use crate::{
     },
     timing::Timing,
 };
-use fencing::{Clock as _, FenceControl, Reading, WallTime};
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use fencing::{Clock as _, FenceControl, Reading};
+use std::sync::Arc;
 
 impl<R: Rules> World<R> {
     pub(super) fn new_directory(&mut self) -> Directory {
@@ -31,24 +30,9 @@ impl<R: Rules> World<R> {
 
     /// A host with its own clocks, and a process on it.
     pub(super) fn add_host(&mut self, timing: Timing, directory: Directory) {
-        let setting = &self.setting;
-        let rate = setting.rate(&mut self.dice);
-        let offset = self.dice.up_to(setting.wall_offset);
-        let wall = WallTime::from_unix_seconds(1_767_225_600) + self.time.now() + offset;
-        let uptime = Duration::from_secs(10) + self.dice.up_to(Duration::from_secs(10_000));
-        let clock = HostClock::new(&self.time, uptime, wall, rate);
-        let host = self.nodes.len();
-        self.nodes.push(Node {
-            timing,
-            clock,
-            directory,
-            disk_works: true,
-            link: Link::calm(timing.renew() / 25),
-            floor_works: true,
-            starts: 0,
-            process: None,
-        });
-        self.start(host);
+        let clock = HostClock::drawn(&self.time, &self.setting, &mut self.dice);
+        self.nodes.push(Node::new(timing, clock, directory));
+        self.start(self.nodes.len() - 1);
     }
 
     /// A process is started on a host that has none.
@@ -160,8 +144,7 @@ impl<R: Rules> World<R> {
     }
 
     pub(super) fn rest(&mut self, host: usize, now: Reading) {
-        self.ordered += 1;
-        let order = self.ordered;
+        let order = self.agenda.number();
         let node = &mut self.nodes[host];
         let Some(process) = &mut node.process else { return };
         let wake = process.machine.poll_timeout(now);
@@ -169,18 +152,10 @@ impl<R: Rules> World<R> {
         self.note(Step::Rested { host, wake });
         let node = &self.nodes[host];
         let Some(due) = wake.and_then(|wake| node.clock.when(wake)) else { return };
-        // A timer runs late: by a little as a rule, now and then by a lot.
-        let renew = node.timing.renew();
-        let most = match !self.is_peaceful && self.dice.one_in(300) {
-            true => renew * 2,
-            false => renew / 50,
-        };
-        // To the nanosecond, too: what is half-open has to show.
-        let late = if self.dice.one_in(4) { Duration::ZERO } else { self.dice.of_any_size(most) };
+        let late = self.dice.late_timer(node.timing.renew(), self.is_peaceful);
         let start = self.nodes[host].starts;
         let at = due.max(self.time.now()) + late;
-        self.queue.push(Reverse((at, order)));
-        self.dues.insert(order, Due::Wake { host, start, order });
+        self.agenda.put_as(order, at, Due::Wake { host, start, order });
     }
 
     pub(super) fn act(&mut self, host: usize, action: Action, now: Reading) {

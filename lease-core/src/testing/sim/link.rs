@@ -42,6 +42,43 @@ pub(super) enum Fate {
     ToldThenLate(Duration),
 }
 
+/// What follows from sending one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    /// The sender is told this, so much later, whatever the store does.
+    pub(super) told: Option<(Duration, StoreErrorKind)>,
+    /// It arrives so much later; once more, perhaps.
+    pub(super) arrivals: [Option<(Duration, Passage)>; 2],
+}
+
+impl Passage {
+    pub(super) fn course(self, is_read: bool) -> Course {
+        let Self { out, back, fate, again } = self;
+        let mute = Self { fate: Fate::Mute, ..self };
+        let (told, arrivals) = match fate {
+            Fate::Lost => (None, [None, None]),
+            Fate::Told(error) => (Some((out + back, error)), [None, None]),
+            Fate::ToldThenLate(later) => {
+                let late = Some((out + back + later, mute)).filter(|_| !is_read);
+                (Some((out + back, StoreErrorKind::InDoubt)), [late, None])
+            }
+            Fate::Answered | Fate::Doubtful | Fate::Mute => {
+                (None, [Some((out, self)), again.map(|again| (out + again, mute))])
+            }
+        };
+        Course { told, arrivals }
+    }
+
+    /// What its sender is told, if anything, when the store has carried it out with this result.
+    pub(super) fn answer<T>(self, reply: T, in_doubt: T) -> Option<T> {
+        match self.fate {
+            Fate::Answered => Some(reply),
+            Fate::Doubtful => Some(in_doubt),
+            Fate::Lost | Fate::Mute | Fate::Told(_) | Fate::ToldThenLate(_) => None,
+        }
+    }
+}
+
 impl Link {
     /// Everything arrives soon.
     pub(super) const fn calm(latency: Duration) -> Self {

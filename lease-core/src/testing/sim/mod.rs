@@ -74,6 +74,7 @@
 //!   lost; a suspend that only the wall clock shows does not meet one that is set back.
 //! - Monotonic clocks are off by at most 8 %.
 
+mod agenda;
 mod application;
 mod clock;
 mod dice;
@@ -86,6 +87,7 @@ mod node;
 mod object;
 mod report;
 mod requests;
+pub mod sessions;
 mod trace;
 mod troubles;
 mod world;

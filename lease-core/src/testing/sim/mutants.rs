@@ -42,11 +42,17 @@ impl Mutant {
     /// Runs the worlds of these seeds until something does not hold.
     #[must_use]
     pub fn hunt(&self, seeds: Range<u64>) -> Option<Catch> {
+        Catch::hunt(seeds, |seed| (self.run)(self.world(seed)))
+    }
+}
+
+impl Catch {
+    pub(super) fn hunt(seeds: Range<u64>, run: impl Fn(u64) -> Option<Violation>) -> Option<Self> {
         let first = seeds.start;
         seeds
             .into_iter()
-            .find_map(|seed| (self.run)(self.world(seed)).map(|violation| (seed, violation)))
-            .map(|(seed, violation)| Catch { runs: seed - first + 1, seed, violation })
+            .find_map(|seed| run(seed).map(|violation| (seed, violation)))
+            .map(|(seed, violation)| Self { runs: seed - first + 1, seed, violation })
     }
 }
 

@@ -69,7 +69,7 @@ impl Directory {
     }
 }
 
-pub(super) struct Node<R: Rules> {
+pub(super) struct Node<P> {
     pub(super) timing: Timing,
     pub(super) clock: HostClock,
     pub(super) directory: Directory,
@@ -78,7 +78,30 @@ pub(super) struct Node<R: Rules> {
     pub(super) floor_works: bool,
     /// How often a process was started here; what was meant for an earlier one is lost.
     pub(super) starts: u32,
-    pub(super) process: Option<Process<R>>,
+    pub(super) process: Option<P>,
+}
+
+impl<P> Node<P> {
+    /// A host without a process, from which the store is reached well.
+    pub(super) fn new(timing: Timing, clock: HostClock, directory: Directory) -> Self {
+        let link = Link::calm(timing.renew() / 25);
+        Self {
+            timing,
+            clock,
+            directory,
+            disk_works: true,
+            link,
+            floor_works: true,
+            starts: 0,
+            process: None,
+        }
+    }
+}
+
+impl<P> fmt::Debug for Node<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("directory", &self.directory).finish_non_exhaustive()
+    }
 }
 
 /// A running process.
@@ -119,7 +142,8 @@ impl<R: Rules> Process<R> {
 }
 
 /// Nonces for one process, apart from every other.
-pub(super) struct Drawn(Dice);
+#[derive(Debug)]
+pub(super) struct Drawn(pub(super) Dice);
 
 impl Entropy for Drawn {
     fn nonce(&mut self) -> Nonce {

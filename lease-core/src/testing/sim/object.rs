@@ -3,8 +3,9 @@
 use crate::{
     auth::Verdict,
     key::InstanceId,
-    machine::{Draft, Facts, Sighting},
+    machine::{self, Draft, Facts},
     record::Nonce,
+    session::{NamedFacts, SessionFacts, Sighting},
     store::{StoreErrorKind, Version},
 };
 use fencing::Epoch;
@@ -15,19 +16,62 @@ use std::{
     time::Duration,
 };
 
+/// What a record of some kind says.
+pub(super) trait Content: Hash {
+    /// What every kind says.
+    fn lease(&self) -> &Facts;
+}
+
+impl Content for Facts {
+    fn lease(&self) -> &Facts {
+        self
+    }
+}
+
+impl Content for NamedFacts {
+    fn lease(&self) -> &Facts {
+        &self.lease
+    }
+}
+
+impl Content for SessionFacts {
+    fn lease(&self) -> &Facts {
+        &self.lease
+    }
+}
+
+impl From<Sighting<Facts>> for machine::Sighting {
+    fn from(sighting: Sighting<Facts>) -> Self {
+        match sighting {
+            Sighting::Found { version, verdict, facts, age } => {
+                Self::Found { version, verdict, facts, age }
+            }
+            Sighting::Missing => Self::Missing,
+            Sighting::NotModified => Self::NotModified,
+        }
+    }
+}
+
 /// What the store holds: something with a verdict, and the facts if it can be read.
 ///
 /// Versions come from content, as on S3 and on a directory: what is put back has its old one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Object {
+#[derive(Debug)]
+pub(super) struct Object<F = Facts> {
     pub(super) verdict: Verdict,
-    pub(super) facts: Option<Arc<Facts>>,
+    pub(super) facts: Option<Arc<F>>,
     pub(super) version: Version,
 }
 
-impl Object {
+impl<F> Clone for Object<F> {
+    fn clone(&self) -> Self {
+        let (facts, version) = (self.facts.clone(), self.version.clone());
+        Self { verdict: self.verdict, facts, version }
+    }
+}
+
+impl<F: Content> Object<F> {
     /// A record.
-    pub(super) fn new(verdict: Verdict, facts: Arc<Facts>) -> Self {
+    pub(super) fn new(verdict: Verdict, facts: Arc<F>) -> Self {
         Self::of(verdict, Some(facts), 0)
     }
 
@@ -36,7 +80,7 @@ impl Object {
         Self::of(Verdict::Unreadable, None, bytes)
     }
 
-    fn of(verdict: Verdict, facts: Option<Arc<Facts>>, bytes: u64) -> Self {
+    fn of(verdict: Verdict, facts: Option<Arc<F>>, bytes: u64) -> Self {
         let mut hasher = DefaultHasher::new();
         (verdict, &facts, bytes).hash(&mut hasher);
         let version = Version::new(format!("{:016x}", hasher.finish()));
@@ -44,46 +88,57 @@ impl Object {
     }
 
     fn epoch(&self) -> Option<Epoch> {
-        self.facts.as_ref().map(|facts| facts.epoch)
+        self.facts.as_ref().map(|facts| facts.lease().epoch)
     }
 
     fn is_held(&self) -> bool {
-        self.facts.as_ref().is_some_and(|facts| facts.holder.is_some())
+        self.facts.as_ref().is_some_and(|facts| facts.lease().holder.is_some())
     }
 
     pub(super) fn nonce(&self) -> Option<Nonce> {
-        self.facts.as_ref().and_then(|facts| facts.nonce)
+        self.facts.as_ref().and_then(|facts| facts.lease().nonce)
     }
 }
 
 /// An authentic record that once stood in the store.
-#[derive(Clone, Debug)]
-pub(super) struct Former {
-    pub(super) object: Object,
+#[derive(Debug)]
+pub(super) struct Former<F = Facts> {
+    pub(super) object: Object<F>,
     /// When it was last there.
     last_there: Duration,
 }
 
+/// What `draft` says in the hands of `writer`.
+pub(super) fn facts(draft: &Draft, writer: &InstanceId, ttl: Duration) -> Facts {
+    let holder = draft.held.then(|| writer.clone());
+    Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), ttl)
+}
+
+/// How a record is judged whose writer signs it, or does not.
+pub(super) const fn verdict(is_signed: bool) -> Verdict {
+    if is_signed { Verdict::Authentic } else { Verdict::Unsigned }
+}
+
 #[derive(Debug)]
-pub(super) struct ObjectStore {
-    object: Option<Object>,
+pub(super) struct ObjectStore<F = Facts> {
+    object: Option<Object<F>>,
     written_at: Duration,
     /// Everything of the cluster's own that was there before, the latest last.
-    former: Vec<Former>,
+    former: Vec<Former<F>>,
     signs: bool,
     tells_age: bool,
 }
 
-impl ObjectStore {
+impl<F: Content> ObjectStore<F> {
     pub(super) fn new(signs: bool, tells_age: bool) -> Self {
         Self { object: None, written_at: Duration::ZERO, former: Vec::new(), signs, tells_age }
     }
 
-    pub(super) fn object(&self) -> Option<&Object> {
+    pub(super) fn object(&self) -> Option<&Object<F>> {
         self.object.as_ref()
     }
 
-    pub(super) fn read(&self, unless: Option<&Version>, now: Duration) -> Sighting {
+    pub(super) fn read(&self, unless: Option<&Version>, now: Duration) -> Sighting<F> {
         match &self.object {
             None => Sighting::Missing,
             Some(object) if unless == Some(&object.version) => Sighting::NotModified,
@@ -101,20 +156,9 @@ impl ObjectStore {
         }
     }
 
-    /// The record that `draft` becomes in the hands of `writer`.
-    pub(super) fn record(&self, draft: &Draft, writer: &InstanceId, ttl: Duration) -> Object {
-        let holder = draft.held.then(|| writer.clone());
-        let facts = Facts::new(holder, draft.epoch, draft.seq, Some(draft.nonce), ttl);
-        let verdict = match self.signs && draft.sign {
-            true => Verdict::Authentic,
-            false => Verdict::Unsigned,
-        };
-        Object::new(verdict, Arc::new(facts))
-    }
-
     pub(super) fn create(
         &mut self,
-        object: Object,
+        object: Object<F>,
         now: Duration,
     ) -> Result<Version, StoreErrorKind> {
         match &self.object {
@@ -125,7 +169,7 @@ impl ObjectStore {
 
     pub(super) fn replace(
         &mut self,
-        object: Object,
+        object: Object<F>,
         expected: &Version,
         now: Duration,
     ) -> Result<Version, StoreErrorKind> {
@@ -136,7 +180,7 @@ impl ObjectStore {
     }
 
     /// Writes whatever stands there now.
-    pub(super) fn put(&mut self, object: Object, now: Duration) -> Version {
+    pub(super) fn put(&mut self, object: Object<F>, now: Duration) -> Version {
         self.retire(now);
         let version = object.version.clone();
         self.object = Some(object);
@@ -150,8 +194,8 @@ impl ObjectStore {
 
     /// Records that a person with a backup could put back: not there since `since`; of a release, not
     /// even its epoch.
-    pub(super) fn former(&self, since: Duration) -> impl Iterator<Item = &Former> {
-        let recent = move |former: &&Former| former.last_there > since;
+    pub(super) fn former(&self, since: Duration) -> impl Iterator<Item = &Former<F>> {
+        let recent = move |former: &&Former<F>| former.last_there > since;
         let current = self.object.as_ref().and_then(Object::epoch);
         self.former.iter().filter(move |former| {
             let is_recent = |epoch| {
@@ -175,5 +219,12 @@ impl ObjectStore {
         self.former.retain(|former| former.object.version != object.version);
         let former = Former { last_there: now, object: object.clone() };
         self.former.push(former);
+    }
+}
+
+impl ObjectStore {
+    /// The record that `draft` becomes in the hands of `writer`.
+    pub(super) fn record(&self, draft: &Draft, writer: &InstanceId, ttl: Duration) -> Object {
+        Object::new(verdict(self.signs && draft.sign), Arc::new(facts(draft, writer, ttl)))
     }
 }

@@ -48,30 +48,14 @@ impl<R: Rules> World<R> {
                 passage.fate = Fate::Doubtful;
             }
         }
-        let (out, back) = (passage.out, passage.back);
-        match passage.fate {
-            Fate::Lost => {}
-            Fate::Told(error) => {
-                let input = Input::Reply(id, Reply::Failed(error));
-                self.after(out + back, Due::Input { host, start, input });
-            }
-            Fate::ToldThenLate(later) => {
-                let input = Input::Reply(id, Reply::Failed(StoreErrorKind::InDoubt));
-                self.after(out + back, Due::Input { host, start, input });
-                if !matches!(request, Request::Read { .. }) {
-                    let passage = Passage { fate: Fate::Mute, ..passage };
-                    let due = Due::Arrives { host, start, id, request, passage };
-                    self.after(out + back + later, due);
-                }
-            }
-            Fate::Answered | Fate::Doubtful | Fate::Mute => {
-                let copy = request.clone();
-                self.after(out, Due::Arrives { host, start, id, request, passage });
-                if let Some(again) = passage.again {
-                    let (request, passage) = (copy, Passage { fate: Fate::Mute, ..passage });
-                    self.after(out + again, Due::Arrives { host, start, id, request, passage });
-                }
-            }
+        let course = passage.course(matches!(request, Request::Read { .. }));
+        if let Some((after, error)) = course.told {
+            let input = Input::Reply(id, Reply::Failed(error));
+            self.after(after, Due::Input { host, start, input });
+        }
+        for (after, passage) in course.arrivals.into_iter().flatten() {
+            let request = request.clone();
+            self.after(after, Due::Arrives { host, start, id, request, passage });
         }
     }
 
@@ -84,13 +68,11 @@ impl<R: Rules> World<R> {
         passage: Passage,
     ) {
         let reply = self.apply(host, request);
-        let reply = match passage.fate {
-            Fate::Answered => reply,
-            Fate::Doubtful => Reply::Failed(StoreErrorKind::InDoubt),
-            Fate::Lost | Fate::Mute | Fate::Told(_) | Fate::ToldThenLate(_) => return,
-        };
-        let input = Input::Reply(id, reply);
-        self.after(passage.back, Due::Input { host, start, input });
+        let in_doubt = Reply::Failed(StoreErrorKind::InDoubt);
+        if let Some(reply) = passage.answer(reply, in_doubt) {
+            let input = Input::Reply(id, reply);
+            self.after(passage.back, Due::Input { host, start, input });
+        }
     }
 
     pub(super) fn apply(&mut self, host: usize, request: Request) -> Reply {
@@ -100,7 +82,7 @@ impl<R: Rules> World<R> {
             |draft: &Draft| self.store.record(draft, &node.directory.instance, node.timing.ttl());
         let written = match &request {
             Request::Read { unless } => {
-                return Reply::Read(self.store.read(unless.as_ref(), now));
+                return Reply::Read(self.store.read(unless.as_ref(), now).into());
             }
             Request::Create(draft) => {
                 let record = record(draft);

@@ -244,27 +244,33 @@ impl fmt::Display for Answer<'_> {
 
 /// A step and when it happened, in true time since the world began.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct Record<S = Step> {
     /// When.
     pub at: Duration,
     /// What.
-    pub step: Step,
+    pub step: S,
 }
 
 /// Everything so far as one number; all of it, if somebody wants to see it.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
+#[derive(Debug)]
+pub(super) struct Trace<S = Step> {
     digest: u64,
     steps: u64,
-    records: Option<Vec<Record>>,
+    records: Option<Vec<Record<S>>>,
 }
 
-impl Trace {
+impl<S> Default for Trace<S> {
+    fn default() -> Self {
+        Self { digest: 0, steps: 0, records: None }
+    }
+}
+
+impl<S: Clone + Hash> Trace<S> {
     pub(super) fn recorded() -> Self {
         Self { records: Some(Vec::new()), ..Self::default() }
     }
 
-    pub(super) fn note(&mut self, at: Duration, step: &Step) {
+    pub(super) fn note(&mut self, at: Duration, step: &S) {
         let mut hasher = DefaultHasher::new();
         (self.digest, at, step).hash(&mut hasher);
         self.digest = hasher.finish();
@@ -282,7 +288,7 @@ impl Trace {
         self.steps
     }
 
-    pub(super) fn into_records(self) -> Vec<Record> {
+    pub(super) fn into_records(self) -> Vec<Record<S>> {
         self.records.unwrap_or_default()
     }
 }

@@ -2,13 +2,14 @@
 
 use super::{
     Processes,
+    agenda::Agenda,
     application::Resource,
     clock::TrueTime,
     dice::Dice,
     hazards::Setting,
     invariants::{Hosts, Invariant, Scene},
     link::{Link, Passage},
-    node::{Input, Node},
+    node::{Input, Node, Process},
     object::ObjectStore,
     report::Violation,
     trace::{Step, Tenure, Trace},
@@ -20,12 +21,7 @@ use crate::{
     timing::Timing,
 };
 use fencing::{Clock as _, Epoch, Fence, Reading};
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    fmt,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// Something that is going to happen.
 pub(super) enum Due {
@@ -59,7 +55,7 @@ pub(super) struct World<R: Rules> {
     pub(super) setting: Setting,
     pub(super) dice: Dice,
     pub(super) time: TrueTime,
-    pub(super) nodes: Vec<Node<R>>,
+    pub(super) nodes: Vec<Node<Process<R>>>,
     pub(super) store: ObjectStore,
     pub(super) outage: Option<Outage>,
     pub(super) is_peaceful: bool,
@@ -70,9 +66,7 @@ pub(super) struct World<R: Rules> {
     /// The nonce of the last release that each host sent.
     pub(super) releases: BTreeMap<usize, crate::record::Nonce>,
     pub(super) processes: Processes,
-    pub(super) queue: BinaryHeap<Reverse<(Duration, u64)>>,
-    pub(super) dues: BTreeMap<u64, Due>,
-    pub(super) ordered: u64,
+    pub(super) agenda: Agenda<Due>,
     pub(super) tenures: u32,
     pub(super) instances: u32,
     /// The highest epoch that was ever open: what snapshots prove.
@@ -107,13 +101,7 @@ impl<R: Rules> fmt::Debug for World<R> {
 }
 
 #[derive(Debug)]
-struct View<'a, R: Rules>(&'a [Node<R>]);
-
-impl<R: Rules> fmt::Debug for Node<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("directory", &self.directory).finish_non_exhaustive()
-    }
-}
+struct View<'a, R: Rules>(&'a [Node<Process<R>>]);
 
 impl<R: Rules> Hosts for View<'_, R> {
     fn reading(&self, host: usize) -> Reading {
@@ -153,9 +141,7 @@ impl<R: Rules> World<R> {
             releases: BTreeMap::new(),
             seen: BTreeMap::new(),
             processes,
-            queue: BinaryHeap::new(),
-            dues: BTreeMap::new(),
-            ordered: 0,
+            agenda: Agenda::new(),
             tenures: 0,
             instances: 0,
             highest_opened: None,
@@ -183,9 +169,9 @@ impl<R: Rules> World<R> {
     /// Runs to the end of the world, or to the first thing that is not as it must be.
     pub(super) fn run(mut self) -> (Counts, Trace, Option<Violation>) {
         while self.violation.is_none() {
-            let Some(Reverse((at, order))) = self.queue.pop() else { break };
+            let Some((at, due)) = self.agenda.next() else { break };
             self.time.set(at);
-            match self.dues.remove(&order) {
+            match due {
                 Some(Due::End) => {
                     self.finish();
                     break;
@@ -225,9 +211,7 @@ impl<R: Rules> World<R> {
     }
 
     pub(super) fn after(&mut self, after: Duration, due: Due) {
-        self.ordered += 1;
-        self.queue.push(Reverse((self.time.now() + after, self.ordered)));
-        self.dues.insert(self.ordered, due);
+        self.agenda.put(self.time.now() + after, due);
     }
 
     pub(super) fn happens(&mut self, due: Due) {
@@ -294,16 +278,14 @@ impl<R: Rules> World<R> {
         self.is_peaceful = true;
         self.outage = None;
         // What is still on its way arrives now.
-        let (on_its_way, rest): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.dues).into_iter().partition(|(_, due)| {
-                let is_told = matches!(due, Due::Input { input: Input::Persisted(..), .. });
-                is_told || matches!(due, Due::Arrives { .. } | Due::Disk { .. })
-            });
-        self.dues = rest;
-        for (_, due) in on_its_way {
+        let on_its_way = self.agenda.take(|due| {
+            let is_told = matches!(due, Due::Input { input: Input::Persisted(..), .. });
+            is_told || matches!(due, Due::Arrives { .. } | Due::Disk { .. })
+        });
+        for due in on_its_way {
             self.happens(due);
         }
-        self.dues.retain(|_, due| !matches!(due, Due::Undo(_) | Due::Trouble));
+        self.agenda.take(|due| matches!(due, Due::Undo(_) | Due::Trouble));
         self.note(Step::Peace);
         for host in 0..self.nodes.len() {
             let latency = self.calm_latency(host);

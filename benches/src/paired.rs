@@ -1,24 +1,22 @@
 //! Two ways measured in turn, so that what a busy disk or machine does to one it does to both.
 
-use fencing::{Clock as _, SystemClock};
+use crate::clocks;
 use std::{fmt, time::Duration};
 
 /// How long each run of two ways took.
-pub(crate) struct Pairs {
+#[derive(Clone, Debug)]
+pub struct Pairs {
     ours: Vec<Duration>,
     bare: Vec<Duration>,
 }
 
 /// Runs both in turn, by a clock.
-#[allow(dead_code, reason = "some benches wait for a disk, some compute")]
-pub(crate) fn run(pairs: usize, ours: impl FnMut(), bare: impl FnMut()) -> Pairs {
-    let clock = SystemClock::new();
-    let origin = clock.monotonic();
-    run_by(|| clock.monotonic() - origin, pairs, ours, bare)
+pub fn run(pairs: usize, ours: impl FnMut(), bare: impl FnMut()) -> Pairs {
+    run_by(clocks::elapsed, pairs, ours, bare)
 }
 
 /// Runs both in turn, by the time that `now` tells.
-pub(crate) fn run_by(
+pub fn run_by(
     now: impl Fn() -> Duration,
     pairs: usize,
     ours: impl FnMut(),
@@ -38,30 +36,54 @@ pub(crate) fn run_by(
     Pairs { ours: sorted(ours.took), bare: sorted(bare.took) }
 }
 
-impl Pairs {
-    /// Our time and the bare one that `percent` of the runs stayed below.
-    fn at(&self, percent: usize) -> [Duration; 2] {
-        [&self.ours, &self.bare].map(|took| took[took.len() * percent / 100])
+/// `act` so many times: one run of what is too short for a clock.
+pub fn times<T>(count: u32, mut act: impl FnMut() -> T) -> impl FnMut() {
+    move || {
+        for _ in 0..count {
+            std::hint::black_box(act());
+        }
     }
 }
 
 impl Pairs {
+    /// Our time in parts of the bare one, by the medians.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.ratio_at(50)
+    }
+
+    /// Our time in parts of the bare one, at that percentile of both.
+    #[must_use]
+    pub fn ratio_at(&self, percent: usize) -> f64 {
+        let [ours, bare] = self.at(percent);
+        ours.as_secs_f64() / bare.as_secs_f64()
+    }
+
+    /// Our time and the bare one that `percent` of the runs stayed below.
+    #[must_use]
+    pub fn at(&self, percent: usize) -> [Duration; 2] {
+        [&self.ours, &self.bare].map(|took| took[took.len() * percent / 100])
+    }
+
     /// Our throughput in parts of the bare one, by the medians.
-    #[allow(dead_code, reason = "not every bench moves bytes")]
-    pub(crate) fn throughput(&self) -> f64 {
-        let [ours, bare] = self.at(50);
-        bare.as_secs_f64() / ours.as_secs_f64()
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        self.ratio().recip()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.ours.len()
     }
 }
 
 impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ratio = |[ours, bare]: [Duration; 2]| ours.as_secs_f64() / bare.as_secs_f64();
-        let (median, quick) = (self.at(50), self.at(10));
-        let [ours, bare] = median;
-        write!(f, "ratio {:.2} (median of {} pairs), ", ratio(median), self.ours.len())?;
+        let [ours, bare] = self.at(50);
+        write!(f, "ratio {:.2} (median of {} pairs), ", self.ratio(), self.count())?;
         // Where others make the disk wait the median hides what we add; a low percentile does not.
-        write!(f, "{ours:.1?} beside {bare:.1?}; {:.2} at the 10th percentile", ratio(quick))
+        write!(f, "{ours:.1?} beside {bare:.1?}; {:.2} at the 10th percentile", self.ratio_at(10))
     }
 }
 

@@ -15,11 +15,14 @@ const LOCK: &str = "lease.json.lock";
 const TEMPORARY: &str = ".lease.json.tmp";
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-pub(crate) struct Bare(OwnedFd);
+/// A lease in a directory, written and read without a store.
+#[derive(Debug)]
+pub struct Bare(OwnedFd);
 
 impl Bare {
     /// The lease in the directory `path`, which is made, with that content.
-    pub(crate) fn create(path: &Path, content: &[u8]) -> Self {
+    #[must_use]
+    pub fn create(path: &Path, content: &[u8]) -> Self {
         mkdirat(CWD, path, Mode::RWXU).expect("its parent is there");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let bare = Self(openat(CWD, path, flags, Mode::empty()).expect("it was made"));
@@ -27,7 +30,8 @@ impl Bare {
         bare
     }
 
-    pub(crate) fn renew(&self, content: &[u8]) {
+    /// One renewal: lock, read and digest, write, sync, rename, sync the directory, unlock.
+    pub fn renew(&self, content: &[u8]) {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let lock = openat(&self.0, LOCK, flags, PRIVATE).expect("a lock file");
         flock(&lock, FlockOperation::LockExclusive).expect("the lock");
@@ -36,7 +40,8 @@ impl Bare {
         flock(&lock, FlockOperation::Unlock).expect("the lock's end");
     }
 
-    pub(crate) fn poll(&self) {
+    /// One poll: open, read, digest.
+    pub fn poll(&self) {
         let mut content = [0; 4096];
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = openat(&self.0, OBJECT, flags, Mode::empty()).expect("the lease");
