@@ -188,7 +188,7 @@ pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
         Setting {
             rates: vec![92, 108],
             wall_rate: 50,
-            ticks: depth.of(20, 18),
+            ticks: 18,
             faults: depth.of(2, 1),
             kinds: &[Pause, Cut, DelayAnswer],
             writes: 40,
