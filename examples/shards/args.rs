@@ -17,11 +17,11 @@ pub(crate) struct Args {
     pub(crate) store: Option<String>,
 
     /// T: how long a session lives after a renewal, for instance 1.5s, 500ms, 1m.
-    #[arg(long, value_name = "DURATION", default_value = "1.5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub(crate) ttl: Duration,
 
     /// R: how often it is renewed; below half of T.
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub(crate) renew: Duration,
 
     /// How many shards there are.

@@ -77,7 +77,8 @@ async fn work(shard: HeldShard) {
             () = pause => {}
         }
     }
-    say(&Say::End { at: Moment::now(), shard: number, epoch });
+    let lost = shard.fence().check().is_err();
+    say(&Say::End { at: Moment::now(), shard: number, epoch, lost });
 }
 
 async fn count_requests(count: Arc<AtomicU64>) {

@@ -53,8 +53,7 @@ impl Ledger {
         self.works.iter().rev().find(is_it).map(|work| work.member)
     }
 
-    /// Forgets what can meet nothing any more: what had ended before `moment`, but for the last of
-    /// each shard. Finds what is wrong in it first.
+    /// What is wrong: work of two on one shard at once, or epochs that do not grow.
     pub(crate) fn audit(&self) -> Vec<String> {
         let mut works = self.works.clone();
         works.sort_by_key(|work| (work.shard, work.begin));

@@ -50,6 +50,8 @@ struct Play<'a> {
     heard: mpsc::UnboundedReceiver<(MemberId, Heard)>,
     hears: mpsc::UnboundedSender<(MemberId, Heard)>,
     ledger: Ledger,
+    /// How many shards were lost by sessions that ended although nobody had ended them.
+    lost: u32,
     outcome: Outcome,
     /// Since when the number of processes is what it is.
     counted: Moment,
@@ -72,6 +74,7 @@ pub(crate) async fn play(args: &Args, timing: Timing, place: &Place) -> io::Resu
         heard,
         hears,
         ledger: Ledger::default(),
+        lost: 0,
         outcome: Outcome::default(),
         counted: now,
     };
@@ -185,7 +188,12 @@ impl Play<'_> {
         self.outcome.faults += u32::from(is_late);
         let at = self.begun.elapsed().as_secs_f64();
         let shares = Display::shares(&self.ledger, self.members.iter().map(|it| it.id));
-        let late = if is_late { "  NO BALANCE IN TIME" } else { "" };
+        let late = match (is_late, std::mem::take(&mut self.lost)) {
+            (false, 0) => String::new(),
+            (true, 0) => "  NO BALANCE IN TIME".to_owned(),
+            (false, lost) => format!("  {lost} lost: this machine is too busy for such an R"),
+            (true, lost) => format!("  NO BALANCE IN TIME, {lost} lost: this machine is too busy"),
+        };
         self.display.say(&format!(
             "{at:>7.2} s  {what:<8} balanced after {:>5.2} s  {}  {shares}{late}",
             took.as_secs_f64(),
@@ -231,7 +239,10 @@ impl Play<'_> {
                     self.ledger.died(id, Moment::now());
                 }
             }
-            Heard::Said(Say::End { at, shard, epoch }) => self.ledger.end(shard, id, epoch, at),
+            Heard::Said(Say::End { at, shard, epoch, lost }) => {
+                self.ledger.end(shard, id, epoch, at);
+                self.lost += u32::from(lost);
+            }
             Heard::Said(Say::Requests { count }) => {
                 let mut all = self.members.iter_mut().chain(&mut self.leaving);
                 if let Some(member) = all.find(|member| member.id == id) {
@@ -268,7 +279,7 @@ impl Play<'_> {
             while let Ok((member, Heard::Said(say))) = self.heard.try_recv() {
                 match say {
                     Say::Begin { at, shard, epoch } => self.ledger.begin(shard, member, epoch, at),
-                    Say::End { at, shard, epoch } => self.ledger.end(shard, member, epoch, at),
+                    Say::End { at, shard, epoch, .. } => self.ledger.end(shard, member, epoch, at),
                     Say::Requests { .. } => {}
                 }
             }

@@ -29,8 +29,8 @@ impl Moment {
 pub(crate) enum Say {
     /// Work on a shard begins.
     Begin { at: Moment, shard: u16, epoch: Epoch },
-    /// It has ended.
-    End { at: Moment, shard: u16, epoch: Epoch },
+    /// It has ended; `lost` if the session had ended under it.
+    End { at: Moment, shard: u16, epoch: Epoch, lost: bool },
     /// How many requests it has sent to the store so far.
     Requests { count: u64 },
 }

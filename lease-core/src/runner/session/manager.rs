@@ -197,9 +197,14 @@ impl SessionManager {
         &self.who.timing
     }
 
-    /// Cancelled when the manager is being stopped, or is gone.
+    /// Cancelled when the manager is being stopped, or dropped.
     pub(super) fn stopping(&self) -> &CancellationToken {
         &self.shared.stopping
+    }
+
+    /// Cancelled when nothing will happen any more, whatever ended it.
+    pub(super) fn gone(&self) -> &CancellationToken {
+        &self.shared.gone
     }
 
     /// Where the lease `name` is kept.

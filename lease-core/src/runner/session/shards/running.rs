@@ -75,7 +75,9 @@ where
         loop {
             tokio::select! {
                 () = self.session.stopping().cancelled() => break,
+                () = self.session.gone().cancelled() => break,
                 _ = tick.tick() => {}
+                () = first_look(&mut self.watches) => {}
                 Some(ended) = self.works.join_next() => self.ended(ended.ok()),
             }
             if self.step().await.is_err() {
@@ -321,6 +323,18 @@ where
             }
             Err(_) => Ok(Attempt::Denied(None)),
         }
+    }
+}
+
+/// Waits until a slot that was not looked at yet has been.
+async fn first_look(watches: &mut [NameWatch]) {
+    let unseen = watches.iter_mut().find(|watch| watch.seen().is_none());
+    let is_seen = match unseen {
+        Some(watch) => watch.next().await.is_some(),
+        None => false,
+    };
+    if !is_seen {
+        std::future::pending::<()>().await;
     }
 }
 
