@@ -52,6 +52,9 @@ pub(crate) struct Setting {
     pub(crate) timings: Vec<Timing>,
     /// How fast the clocks of each instance run, in hundredths of true time.
     pub(crate) rates: Vec<u32>,
+    /// How fast the wall clocks run beside the others, in hundredths. Where they are slow, as if they
+    /// were set back again and again, nothing but the monotonic clocks shuts a fence.
+    pub(crate) wall_rate: u32,
     /// Between two moments at which something can happen.
     pub(crate) tick: Duration,
     /// How many of them a run has.
@@ -105,6 +108,7 @@ impl Setting {
             kept: Kept::by::<Protocol>(),
             timings: timings?,
             rates: vec![100; ttls.len()],
+            wall_rate: 100,
             tick: RENEW,
             ticks: 10,
             writes: 24,
@@ -131,15 +135,15 @@ pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
         PutBack, Release, Suspend,
     };
     Ok(vec![
-        // Answers that do not come, at twice the resolution of the others: T = 3 R.
+        // Answers that do not come, at twice the resolution of the others.
         Setting {
             tick: RENEW / 2,
-            ticks: depth.of(12, 10),
+            ticks: depth.of(11, 10),
             faults: depth.of(3, 2),
             kinds: &[Delay, DelayAnswer, Doubt, Conflict, Delete],
             epochs: EpochOrigin::Clock,
-            shows: &[Reached::Takeover, Reached::Own, Reached::Lost],
-            ..Setting::new("doubt", &[3, 3], 3)?
+            shows: &[Reached::Own, Reached::Lost],
+            ..Setting::new("doubt", &[4, 4], 4)?
         },
         // A new cluster: everybody starts at once, and nobody says that it is new.
         Setting {
@@ -162,6 +166,7 @@ pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
         },
         // Three instances that stand still, die and give the lease back.
         Setting {
+            wall_rate: 50,
             ticks: 7,
             faults: depth.of(2, 1),
             kinds: &[Pause, Release, Doubt],
@@ -170,8 +175,8 @@ pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
         },
         // With a history on a disk that takes its time, and a directory that may be lost.
         Setting {
-            ticks: 6,
-            faults: depth.of(2, 1),
+            ticks: depth.of(6, 5),
+            faults: 2,
             kinds: &[Crash, Lose, Delete, Release, Doubt],
             epochs: EpochOrigin::Clock,
             has_history: true,
@@ -182,6 +187,7 @@ pub(crate) fn all(depth: Depth) -> Result<Vec<Setting>, TimingError> {
         // T = 10 R, with clocks that are as far apart as is allowed for.
         Setting {
             rates: vec![92, 108],
+            wall_rate: 50,
             ticks: depth.of(20, 18),
             faults: depth.of(2, 1),
             kinds: &[Pause, Cut, DelayAnswer],

@@ -35,7 +35,7 @@ fn is_given_away(mutant: &str, world: &Setting, property: &str) {
     let (_, time_line) = shown.unwrap_or_else(|| panic!("{mutant}: {:?}", found.counterexamples));
     assert!(time_line.contains("OPENS the fence of tenure 1"), "{time_line}");
     let kept = Searched(world.clone()).visit::<Protocol>();
-    assert_eq!(kept.counterexamples, [], "in the world {:?}", world.name);
+    assert!(kept.counterexamples.is_empty(), "in the world {:?}", world.name);
     assert!(kept.states > found.states / 2, "{} and {} states", kept.states, found.states);
 }
 

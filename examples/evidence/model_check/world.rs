@@ -285,7 +285,8 @@ impl World {
             monotonic: MonotonicTime::from_nanos(0)
                 + origin
                 + shown(self.now - self.hosts[host].asleep),
-            wall: WallTime::from_unix_seconds(1_767_225_600) + shown(self.now),
+            wall: WallTime::from_unix_seconds(1_767_225_600)
+                + shown(self.now) * setting.wall_rate / 100,
         }
     }
 
