@@ -48,10 +48,4 @@ impl<R: Rules> Machine<R> {
             State::Refused | State::Stopped => false,
         }
     }
-
-    /// Whether the last tenure that this machine knows of was its own, and is over: a lease that is
-    /// missing then is created without a hold-back, since nobody can act under it.
-    pub(crate) fn absence_is_own(&mut self, is_own: bool) {
-        self.core.absence_is_own = is_own;
-    }
 }

@@ -26,8 +26,6 @@ pub(super) struct Core<R> {
     pub(super) stopping: bool,
     /// A lease of one's own that is taken again at once: its epoch was too low to open its fence.
     pub(super) retaking: Option<Retaking>,
-    /// If the lease is missing, nobody can act under it: see [`super::Machine::absence_is_own`].
-    pub(super) absence_is_own: bool,
     /// No acquisition before this time.
     pub(super) keep_out: Option<KeepOut>,
     actions: VecDeque<Action>,
@@ -64,7 +62,6 @@ impl<R: Rules> Core<R> {
             wanted: false,
             stopping: false,
             retaking: None,
-            absence_is_own: false,
             keep_out: None,
             actions: VecDeque::new(),
             events: VecDeque::new(),

@@ -344,7 +344,7 @@ impl Lease {
 fn creation_hold_back<R: Rules>(core: &Core<R>, now: MonotonicTime) -> Option<Duration> {
     use super::config::FirstStart;
     let told_new = core.config.first_start == FirstStart::Immediate && core.known.is_untouched();
-    if told_new || core.absence_is_own || !R::CREATION_IS_HELD_BACK {
+    if told_new || !R::CREATION_IS_HELD_BACK {
         return None;
     }
     Some(core.known.wait_unknown(&core.config.timing, now))

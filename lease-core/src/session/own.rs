@@ -8,8 +8,7 @@
 //! | a life that this process began, and that is over | a release that is the latest word | at once |
 //! | a kill | a release that is the latest word | at once |
 //! | a tombstone | held, by nobody | after W |
-//! | nothing, behind a life of this process that is over | nothing, where nobody can act | at once |
-//! | nothing otherwise | nothing | at once, held back for W |
+//! | nothing | nothing | at once, held back for W |
 //! | anything else | as it is | as for any lease |
 
 use super::{
@@ -39,8 +38,6 @@ pub(super) struct Own<R: SessionRules> {
     tried: VecDeque<Life>,
     /// The lives that this process began and that are over.
     ended: VecDeque<Life>,
-    /// The last life that the object showed, or that this process held.
-    last: Option<Life>,
     /// Stands for the holder that a tombstone does not have.
     nobody: Arc<Option<InstanceId>>,
 }
@@ -64,7 +61,6 @@ impl<R: SessionRules> Own<R> {
             fence: None,
             tried: VecDeque::new(),
             ended: VecDeque::new(),
-            last: None,
             nobody,
         }
     }
@@ -110,15 +106,11 @@ impl<R: SessionRules> Own<R> {
         match sighting {
             Sighting::NotModified => machine::Sighting::NotModified,
             Sighting::Missing => {
-                let is_own = self.last.is_some_and(|last| self.is_over(last));
-                self.machine.absence_is_own(is_own);
+                // Also behind a life of this process: a copy of its directory may have begun another
+                // since, which this process never saw, before the object was deleted.
                 machine::Sighting::Missing
             }
             Sighting::Found { version, verdict, facts, age } => {
-                let is_believed = self.machine.accepts(verdict);
-                if let Some(facts) = facts.as_ref().filter(|_| is_believed) {
-                    self.last = Some(life_of(facts));
-                }
                 let (facts, age) = match facts {
                     None => (None, age),
                     Some(facts) => {
@@ -160,7 +152,6 @@ impl<R: SessionRules> Own<R> {
         match event {
             Event::TakingOver { epoch, .. } => {
                 self.life = self.tried.iter().find(|life| life.epoch == *epoch).copied();
-                self.last = self.life;
                 self.fence = Some(*epoch);
                 self.machine.confirm(now);
             }

@@ -51,12 +51,13 @@ fn over_a_life_that_this_process_ended_a_new_one_begins_at_once() {
 }
 
 #[test]
-fn over_a_session_of_its_own_that_was_deleted_a_new_life_begins_at_once() {
+fn over_a_session_of_its_own_that_was_deleted_a_new_life_is_held_back() {
     let mut world = live::<Protocol>(&["a"]);
     let session = world.session(0);
     world.store.objects.remove(&session);
     world.run_until(3.0, |world| !world.is_live(0)).unwrap();
-    life_within(&mut world, 0, 0.0, 0.1);
+    // A copy of the directory may have begun a life since that nobody here has seen.
+    life_within(&mut world, 0, 9.9, 10.2);
 }
 
 #[test]

@@ -185,10 +185,10 @@ impl Driver {
                     }
                 }
                 Left::Tenure(named) => match named.wish() {
-                    Wish::Release => self.give_back(&named.lease, named.epoch),
+                    Wish::Release => self.give_back(&named.lease, named.epoch()),
                     Wish::Hold | Wish::Lapse => {
                         let due = now.monotonic + self.parts.config.timing.ttl();
-                        self.lapsing.push_back((due, named.lease.clone(), named.epoch));
+                        self.lapsing.push_back((due, named.lease.clone(), named.epoch()));
                     }
                 },
                 Left::Watch(lease) => {
@@ -243,6 +243,10 @@ impl Driver {
             if was_quiet {
                 break;
             }
+        }
+        // Thousands that were wanted at once leave no room behind.
+        if self.waiters.capacity() > 4 * self.waiters.len().max(16) {
+            self.waiters.shrink_to(2 * self.waiters.len());
         }
         self.report.refresh(&self.machine, self.held.len());
     }
@@ -415,7 +419,9 @@ impl Driver {
     }
 
     fn acquired(&mut self, lease: &ObjectKey, epoch: Epoch) {
-        let Some(named) = self.held.get(lease).filter(|named| named.epoch == epoch) else { return };
+        let Some(named) = self.held.get(lease).filter(|named| named.epoch() == epoch) else {
+            return;
+        };
         let waiter = self.waiters.remove(lease);
         let unclaimed = match waiter {
             Some(waiter) => waiter.answer.send(Ok(Arc::clone(named))).is_err(),
@@ -428,7 +434,7 @@ impl Driver {
     }
 
     fn ended(&mut self, lease: &ObjectKey, epoch: Epoch, reason: &LeaseEndReason) {
-        if self.held.get(lease).is_some_and(|named| named.epoch == epoch)
+        if self.held.get(lease).is_some_and(|named| named.epoch() == epoch)
             && let Some(named) = self.held.remove(lease)
         {
             named.end(reason.clone());

@@ -107,12 +107,12 @@ impl std::fmt::Debug for Shared {
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) lease: ObjectKey,
-    pub(super) epoch: Epoch,
     pub(super) fence: Fence,
     inner: Mutex<Inner>,
     /// The tenure is over, or the manager is being stopped: its work has to end.
     pub(super) lost: CancellationToken,
-    end: OnceLock<LeaseEndReason>,
+    /// In a box: there may be many tenures, and this is empty while they last.
+    end: OnceLock<Box<LeaseEndReason>>,
     told: Notify,
 }
 
@@ -137,13 +137,16 @@ impl Named {
         let fence = control.fence();
         Self {
             lease,
-            epoch: fence.epoch(),
             fence,
             inner: Mutex::new(Inner { control, wish: Wish::Hold }),
             lost,
             end: OnceLock::new(),
             told: Notify::new(),
         }
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.fence.epoch()
     }
 
     pub(super) fn with_control(
@@ -171,13 +174,13 @@ impl Named {
 
     pub(super) fn end(&self, reason: LeaseEndReason) {
         locked(&self.inner).control.shut();
-        let _ = self.end.set(reason);
+        let _ = self.end.set(Box::new(reason));
         self.lost.cancel();
         self.told.notify_waiters();
     }
 
     pub(super) fn end_reason(&self) -> Option<LeaseEndReason> {
-        self.end.get().cloned()
+        self.end.get().map(|reason| LeaseEndReason::clone(reason))
     }
 
     pub(super) async fn ended(&self) -> LeaseEndReason {

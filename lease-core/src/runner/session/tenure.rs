@@ -58,7 +58,7 @@ impl NamedTenure {
     /// The fencing token of this tenure: every write under the lease carries it.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
-        self.named.epoch
+        self.named.epoch()
     }
 
     /// Cancelled when what works under the tenure has to end: the tenure is over, or the manager is
@@ -105,7 +105,7 @@ impl NamedTenure {
     }
 
     pub(super) fn tell_end(&self, reason: LeaseEndReason) -> NamedTenureEnded {
-        NamedTenureEnded { lease: self.named.lease.clone(), epoch: self.named.epoch, reason }
+        NamedTenureEnded { lease: self.named.lease.clone(), epoch: self.named.epoch(), reason }
     }
 
     fn leave(&self, wish: Wish) {
