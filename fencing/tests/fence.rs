@@ -245,3 +245,13 @@ fn no_thread_sees_it_open_after_another_saw_it_shut() {
         });
     }
 }
+
+/// The wall clock was set forward between a renewal and one that was sent at the same monotonic time.
+#[test]
+fn an_extension_to_the_same_deadline_moves_no_limit() {
+    let (clock, mut control, sent) = opened();
+    let later_on_the_wall = Reading { wall: sent.wall + WINDOW, ..sent };
+    control.extend(later_on_the_wall, WINDOW).unwrap();
+    clock.jump_wall(8);
+    assert_eq!(reason(control.fence().check()), ShutReason::Suspended);
+}
