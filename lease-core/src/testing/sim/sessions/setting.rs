@@ -61,7 +61,7 @@ impl Setting {
     ///   tombstone is put there, is waited out for W, and R/10 of spread later it is killed; the lease
     ///   is taken another R/10 later. A lease that cannot be believed is waited out for W as well, and
     ///   so is not slower. That makes T + 2R.
-    /// - Between the two, and behind it, each look at a lease comes within [`Setting::look`].
+    /// - Between the two, and behind it, each look at a lease comes within `Setting::look`.
     /// - With audit it may have been taken held back, for A + R and T or a fifth of that.
     ///
     /// All of it is measured on clocks that may be slow.
@@ -74,7 +74,7 @@ impl Setting {
     }
 
     /// Within this a lease that is released in peace is held by the next: whoever waits looks at it within
-    /// [`Setting::look`], and takes it with one write and R/10 of spread. If nobody else waits for it,
+    /// `Setting::look`, and takes it with one write and R/10 of spread. If nobody else waits for it,
     /// it is taken again after 2R of keeping out.
     #[must_use]
     pub fn handed_over_within(&self) -> Duration {

@@ -13,7 +13,7 @@ use crate::{
 use fencing::Epoch;
 use std::collections::BTreeMap;
 
-/// See the [module](self).
+/// A tenure of a lease begins with the answer to a write of its own, and that is the last write to this key that its process has sent.
 #[derive(Debug, Default)]
 pub struct BegunByAWrite {
     hosts: BTreeMap<usize, Writes>,

@@ -10,7 +10,7 @@ use crate::{
 use fencing::MonotonicTime;
 use std::collections::BTreeMap;
 
-/// See the [module](self). A read comes sooner where there is a reason: an answer that failed or was
+/// A session that is watched is read at most once per R by each process, and requests under way never exceed the bound. A read comes sooner where there is a reason: an answer that failed or was
 /// not awaited any more, a write of one's own to that session, a wish of the application, or a lease
 /// that was seen to have changed.
 #[derive(Debug, Default)]

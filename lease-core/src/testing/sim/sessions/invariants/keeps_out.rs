@@ -8,7 +8,7 @@ use crate::{
 use fencing::MonotonicTime;
 use std::collections::BTreeMap;
 
-/// See the [module](self). Time is that of the host; what it knows of it dies with its process.
+/// Whoever released a lease does not take it again within 2R, unless it was told not to keep out. Time is that of the host; what it knows of it dies with its process.
 #[derive(Debug, Default)]
 pub struct KeepsOut {
     released: BTreeMap<(usize, usize), MonotonicTime>,

@@ -5,7 +5,7 @@ use super::{Invariant, Scene};
 use crate::testing::sim::sessions::trace::{Move, Step, Tenure};
 use std::time::Duration;
 
-/// See the [module](self). The bounds are [`Setting::owned_within`] and
+/// Once nothing goes wrong, every lease that somebody waits for is held in time; and when it is given back, it is held by the next in time. The bounds are [`Setting::owned_within`] and
 /// [`Setting::handed_over_within`], where they are derived.
 ///
 /// [`Setting::owned_within`]: crate::testing::sim::sessions::Setting::owned_within

@@ -11,7 +11,7 @@ use crate::{
 use fencing::MonotonicTime;
 use std::collections::{BTreeMap, HashMap};
 
-/// See the [module](self). T is the least that anybody waits, whatever the object says; what one wrote
+/// No session is ended by another process before that one's own T has passed since the first answer that showed what stands there. T is the least that anybody waits, whatever the object says; what one wrote
 /// oneself, a tombstone, is waited for from its own writing.
 #[derive(Debug, Default)]
 pub struct SilentFirst {
