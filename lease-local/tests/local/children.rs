@@ -1,6 +1,6 @@
 //! What this binary does when one of its tests starts it as a child.
 
-use crate::{all_three, found, key, run, support::CHILD_PATH};
+use crate::{all_three, found, key, run, run_on_one_thread, support::CHILD_PATH};
 use lease_core::{LeaseStore as _, StoreError, Version};
 use lease_local::LocalStore;
 use std::{io::Write as _, path::PathBuf};
@@ -38,7 +38,7 @@ pub(crate) fn be(mode: &str) {
 
 /// A write in doubt, the same again, and what reads show then.
 fn doubt(store: &LocalStore) {
-    run(async {
+    run_on_one_thread(async {
         let key = key(KEY);
         let old = Version::new(std::env::var("OLD_VERSION").unwrap());
         for _ in 0..2 {

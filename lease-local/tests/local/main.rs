@@ -44,6 +44,13 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+/// Runs a future on a runtime that has one thread for blocking work: a fault that is the second system
+/// call of a thread must not meet the first of another.
+fn run_on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().max_blocking_threads(1).build().unwrap().block_on(future)
+}
+
 /// Runs a future on a runtime whose blocking calls run side by side.
 fn run_on_threads<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(future)
