@@ -217,8 +217,14 @@ impl Lease {
         let (epoch, life) = (facts.lease.epoch, facts.life);
         let until = hold_back.map(|hold_back| now.monotonic + hold_back);
         if self.wish.is_none() {
-            self.give_back_unheld(epoch, life, version, until.unwrap_or(now.monotonic));
-        } else if !R::TENURE_NEEDS_A_WRITE {
+            return self.give_back_unheld(epoch, life, version, until.unwrap_or(now.monotonic));
+        }
+        if R::GIVEN_UP_IS_FOLLOWED {
+            // Given up before it is taken anew, it would stand there for as long as the session lives.
+            let is_held_back = facts.held_back;
+            self.doubt = Some(Box::new(Doubt { condition: Some(version.clone()), is_held_back }));
+        }
+        if !R::TENURE_NEEDS_A_WRITE {
             self.begin(key, core, epoch, life, version, now, until);
         }
     }

@@ -8,6 +8,7 @@ use crate::{
 use lease_core::{
     machine::{Protocol, Rules},
     session::{Config, Object, Request, SessionRules, SessionState},
+    store::StoreErrorKind,
 };
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ rule!(a_tenure_begins_with_a_write, TENURE_NEEDS_A_WRITE, wanted_again_while_its
 rule!(a_release_is_repeated_until_it_is_certain, RELEASE_IS_REPEATED, a_release_gets_lost);
 rule!(what_was_given_up_is_followed, GIVEN_UP_IS_FOLLOWED, given_up_before_it_lands);
 rule!(what_was_given_up_and_landed_is_released, GIVEN_UP_IS_FOLLOWED, given_up_after_it_landed);
+rule!(what_was_met_and_given_up_is_released, GIVEN_UP_IS_FOLLOWED, given_up_while_taken_anew);
 rule!(whoever_released_keeps_out, KEEPS_OUT_AFTER_RELEASE, wanted_again_at_once);
 rule!(an_audit_shuts_the_fence, AUDIT_SHUTS_THE_FENCE, deleted_from_under_a_blind_holder);
 rule!(with_audit_a_missing_lease_is_held_back, AUDIT_HOLDS_BACK, deleted_from_under_a_holder);
@@ -242,6 +244,30 @@ fn given_up_after_it_landed<R: SessionRules>() -> Result<(), String> {
     });
     world.acquire(0, X);
     world.run(1.0)?;
+    world.give_up(0, X);
+    world.reconnect(0);
+    world.acquire(1, X);
+    gets(&mut world, 1, 20.0)
+}
+
+/// An acquisition lands, its answer is lost, and a read meets it. Before a write of its own can begin the
+/// tenure, since the store refuses every one, the lease is given up.
+fn given_up_while_taken_anew<R: SessionRules>() -> Result<(), String> {
+    let mut world = live::<R>(&["a", "b"]);
+    let mut is_first = true;
+    let refused = Link { fate: Fate::Told(StoreErrorKind::Unavailable), ..Link::default() };
+    world.route(0, move |object, request| {
+        match (object == &x() && is_write(request), std::mem::take(&mut is_first)) {
+            (true, true) => UNANSWERED,
+            (true, false) => refused,
+            (false, was_first) => {
+                is_first = was_first;
+                Link::default()
+            }
+        }
+    });
+    world.acquire(0, X);
+    world.run(6.0)?;
     world.give_up(0, X);
     world.reconnect(0);
     world.acquire(1, X);

@@ -27,8 +27,8 @@
 //!   clock, and nobody sets it.
 //! - Where people delete leases, no creation of one lands long after it was reported as failed: nothing
 //!   tells it from a new one.
-//! - Where a directory was copied, no kill and no release of a session is put back: a life that begins
-//!   over one begins at once.
+//! - Where a directory was copied, no record of a session is put back: a life begins at once over a kill,
+//!   and over a life that the process knows to be its own and over. A copy's life is not seen there.
 
 mod hosts;
 pub mod invariants;

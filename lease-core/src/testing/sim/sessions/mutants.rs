@@ -82,7 +82,7 @@ mutants! {
     ReleaseNotRepeated, [Link], RELEASE_IS_REPEATED;
     GivenUpNotFollowed, [Late, Link], GIVEN_UP_IS_FOLLOWED;
     DoesNotKeepOut, [], KEEPS_OUT_AFTER_RELEASE;
-    AuditFenceNotShut, [Delete, Partition, Pause], AUDIT_SHUTS_THE_FENCE;
+    AuditFenceNotShut, [Delete, Partition], AUDIT_SHUTS_THE_FENCE;
     NotHeldBackUnderAudit, [Delete, Garbage, Partition], AUDIT_HOLDS_BACK;
     HoldBackNotHandedOn, [Application, Delete, Partition], HOLD_BACK_IS_HANDED_ON;
     LeasesOutliveTheSession, [Partition, Pause], LEASES_END_WITH_THE_SESSION;

@@ -23,6 +23,9 @@ pub struct Setting {
     pub looks_per_renew: usize,
     /// Whoever releases a lease keeps out of it for 2R.
     pub keep_out: bool,
+    /// Applications want something else about once in so many times that they look at their leases: with
+    /// little patience much is under way at once, with much of it tenures last long.
+    pub patience: u64,
     /// The id of a process that starts without a history was generated just then.
     pub fresh: bool,
 }
@@ -49,6 +52,7 @@ impl Setting {
             max_in_flight: *dice.pick(&[1, 2, 4, 32]).unwrap_or(&32),
             looks_per_renew: *dice.pick(&[1, 4, 32]).unwrap_or(&32),
             keep_out: !dice.one_in(8),
+            patience: *dice.pick(&[1, 1, 3, 12]).unwrap_or(&1),
             fresh: dice.one_in(2),
         }
     }

@@ -7,7 +7,6 @@ use super::{
         object::{Content, Object as Stored, ObjectStore},
         troubles::Outage,
     },
-    store::ends,
     trace::Step,
     world::{Due, World},
 };
@@ -29,6 +28,7 @@ pub(super) enum Undo {
     Link(usize),
     Outage,
     Pause(usize),
+    Reach(usize),
     Start(usize),
     Stopped(usize, u32),
 }
@@ -85,7 +85,6 @@ impl<R: SessionRules> World<R> {
             }
             Undo::Link(host) => {
                 self.nodes[host].link = Link::calm(self.calm_latency(host));
-                self.cut_off.remove(&host);
                 self.say(Some(host), "its way to the store is good again");
             }
             Undo::Outage => {
@@ -95,6 +94,10 @@ impl<R: SessionRules> World<R> {
             Undo::Pause(host) => {
                 self.nodes[host].clock.set_standing(false);
                 self.resume(host);
+            }
+            Undo::Reach(host) => {
+                self.cut_off.remove(&host);
+                self.say(Some(host), "reaches every object again");
             }
             Undo::Start(host) => {
                 if self.nodes[host].process.is_none() {
@@ -212,17 +215,29 @@ impl<R: SessionRules> World<R> {
         self.later(3, Undo::Link(host));
     }
 
-    /// A part of the store fails one host, as where keys are spread over machines.
+    /// A part of the store fails one host, as where keys are spread over machines: as often as not a
+    /// lease that it holds, and long enough to be missed.
     fn cut_off_from_one(&mut self, host: usize) {
-        let object = match self.dice.one_in(4) {
-            true => self.dice.pick(&self.store.instances()).cloned().map(Object::Session),
-            false => self.dice.pick(&self.names).cloned().map(Object::Lease),
+        let held = self.nodes[host].process.as_ref();
+        let held: Vec<_> = held.iter().flat_map(|it| it.leases.keys().copied()).collect();
+        let object = match (self.dice.pick(&held).copied(), self.dice.below(4)) {
+            (Some(held), 0 | 1) => self.names.get(held).cloned().map(Object::Lease),
+            (_, 2) => self.dice.pick(&self.store.instances()).cloned().map(Object::Session),
+            _ => self.dice.pick(&self.names).cloned().map(Object::Lease),
         };
-        if let Some(object) = object {
-            self.cut_off.insert(host, object);
-            self.say(Some(host), "does not reach one object");
-            self.later(3, Undo::Link(host));
+        let Some(object) = object else { return };
+        self.say(Some(host), "does not reach one object");
+        let is_covered = matches!(object, Object::Lease(_)) && self.setting.audit.is_some();
+        if is_covered && self.setting.world.hazards.has(Hazard::Delete) && self.dice.one_in(2) {
+            // What its holder does not see is the most harmful.
+            let renew = self.setting.world.largest_renew();
+            let after = self.dice.up_to(renew);
+            self.after(after, Due::Undo(Undo::Delete(object.clone())));
         }
+        self.cut_off.insert(host, object);
+        let ttl = self.setting.world.largest_ttl();
+        let after = ttl + self.dice.up_to(ttl * 2);
+        self.after(after, Due::Undo(Undo::Reach(host)));
     }
 
     /// A session more often than a lease. Of leases, what is not covered by an audit is rare: nothing
@@ -295,11 +310,10 @@ impl<R: SessionRules> World<R> {
                     .map(|node| node.directory.past.last_release)
                     .chain(self.releases.values().map(|nonce| Some(*nonce)))
                     .collect();
-                let has_clones = self.nodes.len() > self.setting.world.instances.len();
-                let promised = |facts: &SessionFacts| {
-                    let is_ones_own = own.contains(&facts.lease.nonce);
-                    !is_ones_own && (!has_clones || !ends(facts.state))
-                };
+                if self.nodes.len() > self.setting.world.instances.len() {
+                    return;
+                }
+                let promised = |facts: &SessionFacts| !own.contains(&facts.lease.nonce);
                 former(&mut self.dice, self.store.session(instance), promised, since)
             }
             Hazard::Forge if self.store.signs => Some(self.forged_session()),

@@ -17,7 +17,8 @@ impl<R: SessionRules> World<R> {
         self.look(host);
         match self.is_peaceful {
             true => self.wish_in_peace(host, false),
-            false => self.wish_something(host),
+            false if self.dice.one_in(self.setting.patience) => self.wish_something(host),
+            false => {}
         }
         let ttl = self.nodes[host].timing.ttl();
         let pause = match self.is_peaceful {
