@@ -70,7 +70,6 @@ async fn case_01_a_conflict_is_no_lost_race() {
     let lease = builder(store).start().await.unwrap();
     let mut events = lease.events();
     let before = server.writes();
-    next(&mut events, |event| matches!(event, Event::LeaseSeen { .. }).then_some(())).await;
     let acquiring = lease.acquire();
     let taking = next(&mut events, |event| matches!(event, Event::TakingOver { .. }).then_some(()));
     let (tenure, ()) = tokio::join!(acquiring, async {
