@@ -256,7 +256,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    fn of(&mut self, epoch: Epoch) -> Option<&mut Active> {
+    pub(crate) fn of(&mut self, epoch: Epoch) -> Option<&mut Active> {
         self.active.as_mut().filter(|active| active.epoch == epoch)
     }
 

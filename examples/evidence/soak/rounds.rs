@@ -7,6 +7,7 @@ use crate::{
     proxy::Network,
     wire::Tell,
 };
+use fencing::Epoch;
 use std::time::Duration;
 
 /// How often a process is tried to be stopped where it holds no lock.
@@ -153,11 +154,29 @@ impl Cluster<'_> {
         seen.await?;
         let window = self.setup.timing.window();
         let is_past = u64::try_from(by).is_ok_and(|by| Duration::from_secs(by) >= window);
+        if whose == Whose::Active && !is_past {
+            self.renewed_since(active.epoch).await?;
+        }
         if whose == Whose::Standby || !is_past {
             return Ok(Some(format!("{by:+} s, nothing has to happen")));
         }
         self.taken_over(active.epoch).await?;
         Ok(Some(format!("{by:+} s, the fence shut, and somebody is active again")))
+    }
+
+    /// A renewal of the tenure was sent from now on, or it is over.
+    ///
+    /// A fence measures a wall clock from the renewal that it lives by: one that is set back, and
+    /// forward again before the next, is where it was, and nothing has to happen.
+    async fn renewed_since(&mut self, epoch: Epoch) -> Result<(), ClusterError> {
+        if let Some(active) = self.of(epoch) {
+            active.renewals = 0;
+        }
+        // The first may have been under way already.
+        self.until("renewals by a clock that was set", |it| {
+            it.of(epoch).is_none_or(|active| active.renewals >= 2).then_some(())
+        })
+        .await
     }
 
     async fn cut(
