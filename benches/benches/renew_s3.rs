@@ -5,7 +5,7 @@ use criterion::{Criterion, criterion_group};
 
 fn renewal(criterion: &mut Criterion) {
     let server = Server::start().expect("a port");
-    let mut bed = Bed::on(&server);
+    let mut bed = Bed::on(server.options("store")).expect("the server is one");
     let mut group = criterion.benchmark_group("renew s3");
     group.bench_function("renewal", |bencher| bencher.iter(|| bed.renew()));
     group.bench_function("store alone", |bencher| bencher.iter(|| bed.write()));

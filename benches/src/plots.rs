@@ -154,7 +154,12 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn frame<'a, 'b>(root: &'a Area<'b>, title: &str) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut builder = ChartBuilder::on(root);
-    builder.caption(title, (FONT, 19)).margin(14).x_label_area_size(48).y_label_area_size(76);
+    builder
+        .caption(title, (FONT, 19))
+        .margin(14)
+        .margin_right(36)
+        .x_label_area_size(48)
+        .y_label_area_size(76);
     builder
 }
 

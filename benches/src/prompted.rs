@@ -110,7 +110,7 @@ impl Watching {
         let answered = self.answered.notified();
         wake(&self.lease);
         answered.await;
-        // The request told before its task ended: the driver comes next.
+        // The store told before the driver had its answer: the driver comes next.
         tokio::task::yield_now().await;
     }
 }

@@ -51,8 +51,6 @@ enum DemoError {
     Place(#[from] PlaceError),
     #[error("a store operation beside the rounds failed: {0}")]
     Store(#[from] StoreError),
-    #[error("a temporary directory cannot be made in {}: {source}; give another one with --store DIR", path.display())]
-    TemporaryDirectory { path: PathBuf, source: io::Error },
     #[error("--ttl and --renew do not go together: {0}")]
     Timing(#[from] TimingError),
 }
@@ -204,19 +202,7 @@ async fn play(
 
 async fn set_up(args: &Args) -> Result<Setup, DemoError> {
     let timing = Timing::short(args.ttl, args.renew)?;
-    let parent = match &args.store {
-        Some(Place::Directory(path)) => path.clone(),
-        _ => std::env::temp_dir(),
-    };
-    let dir = TempDir::with_prefix_in("failover-", &parent)
-        .map_err(|source| DemoError::TemporaryDirectory { path: parent, source })?;
-    let place = match &args.store {
-        // Whatever else is in the bucket is left alone.
-        Some(url @ Place::Url(_)) => {
-            url.within(&dir.path().file_name().unwrap_or_default().to_string_lossy())
-        }
-        _ => Place::Directory(dir.path().join("store")),
-    };
+    let (place, dir) = Place::of_a_run("failover", args.store.as_ref())?;
     let store = place.open(&timing).await?;
     let hand = place.hand()?;
     let program = std::env::current_exe()

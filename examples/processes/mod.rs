@@ -1,6 +1,6 @@
-//! What the programs share that start processes of their own: `failover` and `soak`.
+//! What the programs share that start processes of their own: `failover`, `shards` and `soak`.
 
-#![allow(dead_code, reason = "each of the two uses its part of it")]
+#![allow(dead_code, reason = "each of them uses its part of it")]
 
 pub(crate) mod line;
 pub(crate) mod measure;

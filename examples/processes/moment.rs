@@ -19,6 +19,10 @@ impl Moment {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    pub(crate) fn elapsed(self) -> Duration {
+        Self::now().since(self)
+    }
+
     pub(crate) fn plus(self, by: Duration) -> Self {
         (self.monotonic() + by).into()
     }

@@ -2,11 +2,13 @@
 
 use super::moment::Moment;
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use lease_core::{LeaseStore, ObjectKey, Read, StoreError, Timing};
 use lease_local::LocalStore;
 use lease_s3::S3Store;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
 use std::{convert::Infallible, fmt, io, path::PathBuf, str::FromStr, sync::Arc};
+use tempfile::TempDir;
 
 /// Where the leases are kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +26,8 @@ pub(crate) enum PlaceError {
     Bucket(#[from] lease_s3::OpenError),
     #[error(transparent)]
     Directory(#[from] lease_local::OpenError),
+    #[error("a temporary directory cannot be made in {}: {source}; give another one with --store DIR", path.display())]
+    TemporaryDirectory { path: PathBuf, source: io::Error },
 }
 
 impl PlaceError {
@@ -55,8 +59,29 @@ impl fmt::Display for Place {
 }
 
 impl Place {
+    /// A place for one run of `program` within what was asked for, and a temporary directory, which may be
+    /// where it is. Whatever else is in a bucket is left alone.
+    pub(crate) fn of_a_run(
+        program: &str,
+        asked: Option<&Self>,
+    ) -> Result<(Self, TempDir), PlaceError> {
+        let parent = match asked {
+            Some(Self::Directory(path)) => path.clone(),
+            _ => std::env::temp_dir(),
+        };
+        let dir = TempDir::with_prefix_in(format!("{program}-"), &parent)
+            .map_err(|source| PlaceError::TemporaryDirectory { path: parent, source })?;
+        let place = match asked {
+            Some(url @ Self::Url(_)) => {
+                url.within(&dir.path().file_name().unwrap_or_default().to_string_lossy())
+            }
+            _ => Self::Directory(dir.path().join("store")),
+        };
+        Ok((place, dir))
+    }
+
     /// A place of its own within this one.
-    pub(crate) fn within(&self, name: &str) -> Self {
+    fn within(&self, name: &str) -> Self {
         match self {
             Self::Directory(path) => Self::Directory(path.join(name)),
             Self::Url(url) => {
@@ -116,6 +141,16 @@ pub(crate) enum HandError {
 }
 
 impl Hand {
+    /// Removes every object of a place in a bucket. (A directory goes with what it is in.)
+    pub(crate) async fn clear(&self) -> Result<(), HandError> {
+        let Self::OnBucket(objects) = self else { return Ok(()) };
+        let listed = objects.list(None).map_ok(|object| object.location);
+        for path in listed.try_collect::<Vec<_>>().await? {
+            objects.delete(&path).await?;
+        }
+        Ok(())
+    }
+
     /// Removes the object.
     pub(crate) async fn remove(&self, key: &ObjectKey) -> Result<(), HandError> {
         match self {

@@ -1,7 +1,7 @@
 //! The command line.
 
+use crate::processes::{duration, place::Place};
 use clap::{Parser, Subcommand};
-use jiff::SignedDuration;
 use std::time::Duration;
 
 /// Processes share 64 shards, each by one session; processes are killed, stopped and added, every
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// AWS_SECRET_ACCESS_KEY. What this run writes there it removes. Default: the system's
     /// directory for temporary files.
     #[arg(long, value_name = "DIR|URL")]
-    pub(crate) store: Option<String>,
+    pub(crate) store: Option<Place>,
 
     /// T: how long a session lives after a renewal, for instance 1.5s, 500ms, 1m.
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
@@ -50,7 +50,7 @@ pub(crate) enum Command {
 #[derive(clap::Args, Debug)]
 pub(crate) struct ChildArgs {
     #[arg(long)]
-    pub(crate) store: String,
+    pub(crate) store: Place,
     #[arg(long)]
     pub(crate) name: String,
     #[arg(long)]
@@ -59,9 +59,7 @@ pub(crate) struct ChildArgs {
     pub(crate) renew_ms: u64,
     #[arg(long)]
     pub(crate) shards: u16,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
-    parsed.ok_or_else(|| "give a number with a unit, as in 1.5s, 500ms or 1m".to_owned())
+    /// The process that started it: without it, it ends.
+    #[arg(long)]
+    pub(crate) parent: i32,
 }

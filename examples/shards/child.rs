@@ -3,8 +3,8 @@
 use crate::{
     args::ChildArgs,
     counted::Counted,
-    place::{self, PlaceError},
-    wire::{self, Moment, Say},
+    processes::{die_with, line, place::PlaceError},
+    wire::{Moment, Say},
 };
 use lease_core::{
     Timing,
@@ -13,7 +13,7 @@ use lease_core::{
     timing::TimingError,
 };
 use std::{
-    io::{Read as _, Write as _},
+    io::Write as _,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -39,11 +39,11 @@ pub(crate) enum ChildError {
 
 /// Runs until it is told to stop, or whoever started it is gone.
 pub(crate) async fn run(args: ChildArgs) -> Result<(), ChildError> {
-    end_with_parent()?;
+    die_with(args.parent)?;
     let timing =
         Timing::short(Duration::from_millis(args.ttl_ms), Duration::from_millis(args.renew_ms))?;
     let mut terminated = signal(SignalKind::terminate())?;
-    let (store, count) = Counted::new(place::open(&args.store).await?);
+    let (store, count) = Counted::new(args.store.open(&timing).await?);
     let session = SessionManager::builder(store, "shards")
         .timing(timing)
         .ephemeral_instance()
@@ -96,15 +96,5 @@ async fn count_requests(count: Arc<AtomicU64>) {
 fn say(say: &Say) {
     let mut out = std::io::stdout().lock();
     // Whoever started this process is gone if this fails, and then so will this be.
-    let _ = out.write_all(wire::encode(say).as_bytes()).and_then(|()| out.flush());
-}
-
-/// The other end of the standard input is closed when the parent ends, however it does.
-fn end_with_parent() -> std::io::Result<()> {
-    let wait = || {
-        let mut nothing = [0];
-        while matches!(std::io::stdin().read(&mut nothing), Ok(1..)) {}
-        std::process::exit(0);
-    };
-    std::thread::Builder::new().name("parent".to_owned()).spawn(wait).map(drop)
+    let _ = out.write_all(line::encode(say).as_bytes()).and_then(|()| out.flush());
 }

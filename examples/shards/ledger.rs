@@ -5,6 +5,7 @@
 
 use crate::{member::MemberId, wire::Moment};
 use fencing::Epoch;
+use lease_core::audit::{Auditor, Entry, Report, What};
 
 /// One period of work on a shard.
 #[derive(Clone, Copy, Debug)]
@@ -53,23 +54,19 @@ impl Ledger {
         self.works.iter().rev().find(is_it).map(|work| work.member)
     }
 
-    /// What is wrong: work of two on one shard at once, or epochs that do not grow.
-    pub(crate) fn audit(&self) -> Vec<String> {
-        let mut works = self.works.clone();
-        works.sort_by_key(|work| (work.shard, work.begin));
-        let pairs = works.windows(2).filter_map(|pair| match pair {
-            [first, second] if first.shard == second.shard => wrong(first, second),
-            _ => None,
-        });
-        pairs.collect()
+    /// What `lease_core::audit` makes of it: each shard is a lease of its own.
+    pub(crate) fn audit(&self) -> Report {
+        let mut auditor = Auditor::new();
+        for work in &self.works {
+            let entry = |at: Moment, what| {
+                let (shard, member) = (format!("{:03}", work.shard), work.member.to_string());
+                Entry::new(&shard, &member, work.epoch, what).at(at.monotonic())
+            };
+            auditor.note(&entry(work.begin, What::Begin { until: None }));
+            if let Some(end) = work.end {
+                auditor.note(&entry(end, What::End));
+            }
+        }
+        auditor.finish()
     }
-}
-
-fn wrong(first: &Work, second: &Work) -> Option<String> {
-    let overlaps = first.end.is_none_or(|end| end > second.begin);
-    if !overlaps && first.epoch < second.epoch {
-        return None;
-    }
-    let what = if overlaps { "overlap" } else { "epochs do not grow" };
-    Some(format!("shard {}: {what}: {first:?} and {second:?}", first.shard))
 }

@@ -14,17 +14,20 @@ mod counted;
 mod display;
 mod ledger;
 mod member;
-mod place;
 mod play;
+#[path = "../processes/mod.rs"]
+mod processes;
 mod wire;
 
 use args::{Args, Command};
 use clap::Parser as _;
 use lease_core::{Timing, timing::TimingError};
-use place::{Place, PlaceError};
 use play::Outcome;
+use processes::{
+    interrupted,
+    place::{Place, PlaceError},
+};
 use std::{io, process::ExitCode};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Why the demonstration did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -76,20 +79,18 @@ fn failed(error: &DemoError) -> ExitCode {
 
 async fn demonstrate(args: Args) -> Result<ExitCode, DemoError> {
     let timing = Timing::short(args.ttl, args.renew)?;
-    let place = Place::prepare(args.store.as_deref())?;
+    let (place, _dir) = Place::of_a_run("shards", args.store.as_ref())?;
     // Opened once here, so that what cannot work is told once.
-    place.open().await?;
-    let listen = |kind| signal(kind).map_err(|source| DemoError::Io { what: "signals", source });
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    place.open(&timing).await?;
+    let hand = place.hand()?;
+    let interrupted = interrupted().map_err(|source| DemoError::Io { what: "signals", source })?;
     let outcome = tokio::select! {
         outcome = play::play(&args, timing, &place) => {
             outcome.map_err(|source| DemoError::Io { what: "a process", source })
         }
-        _ = interrupt.recv() => Err(DemoError::Interrupted),
-        _ = terminate.recv() => Err(DemoError::Interrupted),
+        () = interrupted => Err(DemoError::Interrupted),
     };
-    if let Err(error) = place.clean_up().await {
+    if let Err(error) = hand.clear().await {
         eprintln!("shards: what this run wrote stays behind in {place}: {error}");
     }
     let outcome = outcome?;

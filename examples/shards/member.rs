@@ -2,8 +2,8 @@
 
 use crate::{
     args::Args,
-    place::Place,
-    wire::{self, Moment, Say},
+    processes::{line, place::Place},
+    wire::{Moment, Say},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fmt, io, process::Stdio};
@@ -59,7 +59,8 @@ impl Member {
             .args(["--ttl-ms", &args.ttl.as_millis().to_string()])
             .args(["--renew-ms", &args.renew.as_millis().to_string()])
             .args(["--shards", &args.shards.to_string()])
-            .stdin(Stdio::piped())
+            .args(["--parent", &std::process::id().to_string()])
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
@@ -67,8 +68,8 @@ impl Member {
         let heard = heard.clone();
         tokio::spawn(async move {
             let mut lines = BufReader::new(said).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                if let Some(say) = wire::decode(&line) {
+            while let Ok(Some(said)) = lines.next_line().await {
+                if let Some(say) = line::decode(&said) {
                     // Nobody listens any more at the end.
                     let _ = heard.send((id, Heard::Said(say)));
                 }

@@ -5,10 +5,10 @@ use crate::{
     display::Display,
     ledger::Ledger,
     member::{Heard, Member, MemberId},
-    place::Place,
+    processes::place::Place,
     wire::{Moment, Say},
 };
-use lease_core::Timing;
+use lease_core::{Timing, audit::Verdict};
 use std::{fmt, io, time::Duration};
 use tokio::sync::mpsc;
 
@@ -287,11 +287,12 @@ impl Play<'_> {
             self.outcome.requests += member.requests;
         }
         self.display.close();
-        let wrong = self.ledger.audit();
-        for wrong in &wrong {
-            self.display.say(wrong);
+        let report = self.ledger.audit();
+        self.outcome.overlaps = report.overlaps();
+        if report.verdict() != Verdict::Proved {
+            self.outcome.faults += 1;
+            self.display.say(&report.to_string());
         }
-        self.outcome.overlaps = wrong.len();
         Ok(())
     }
 }

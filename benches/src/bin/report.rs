@@ -30,6 +30,11 @@ struct Args {
     #[arg(long = "only", value_name = "GROUP")]
     only: Vec<String>,
 
+    /// A bucket on a server that is a process of its own, to measure renewals there too. Its keys come from
+    /// the environment, as for the examples.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
     /// A directory on the disk that renewals are measured on. Default: below the target directory.
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
@@ -63,7 +68,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         ("machine", &|| Ok(rows::machine::rows(effort))),
         ("local", &|| rows::local::rows(effort, &disk)),
         ("peers", &|| rows::peers::rows(effort, &disk)),
-        ("s3", &|| rows::s3::rows(effort)),
+        ("s3", &|| rows::s3::rows(effort, args.store.as_deref())),
         ("scale", &|| Ok(rows::scale::rows(effort))),
     ];
     let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);

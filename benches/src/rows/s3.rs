@@ -9,14 +9,13 @@ use crate::{
 use bytes::Bytes;
 use lease_core::{LeaseStore as _, ObjectKey, Read, Version};
 use lease_s3::{
-    AmazonS3Builder, S3Options, S3Store,
+    S3Options, S3Store,
     testing::{Requests, TestServer},
 };
 use object_store::{
-    GetOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, RetryConfig, UpdateVersion,
-    aws::AmazonS3, path::Path,
+    GetOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion, path::Path,
 };
-use std::{cell::RefCell, io, thread::JoinHandle};
+use std::{cell::RefCell, io, sync::Arc, thread::JoinHandle};
 use tokio::{runtime::Runtime, sync::oneshot};
 
 /// A server on a thread and a runtime of its own: what it does takes no time of who asks.
@@ -56,12 +55,6 @@ impl Server {
         self.server().options(prefix)
     }
 
-    /// Its endpoint, bucket and keys.
-    #[must_use]
-    pub fn builder(&self) -> AmazonS3Builder {
-        self.server().builder()
-    }
-
     /// How many requests came since this was asked last.
     #[must_use]
     pub fn take_requests(&self) -> Requests {
@@ -86,8 +79,8 @@ pub struct Bed {
     store: S3Store,
     holder: Renewing,
     content: Bytes,
-    /// `object_store`, as the driver has it: one request, never tried again.
-    objects: AmazonS3,
+    /// `object_store` alone.
+    objects: Arc<dyn ObjectStore>,
     path: Path,
     tag: Option<String>,
     /// What is written by the store alone.
@@ -96,26 +89,27 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// On that server.
-    #[must_use]
-    pub fn on(server: &Server) -> Self {
-        let runtime = runtime().expect("a runtime");
-        let options = server.options("store");
-        let store = runtime.block_on(options.connect()).expect("the server is one");
+    /// In the bucket that the options name, below their prefix.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be opened, or refuses a write.
+    pub fn on(options: S3Options) -> io::Result<Self> {
+        let runtime = runtime()?;
+        let objects = options.object_store().map_err(io::Error::other)?;
+        let store = runtime.block_on(options.connect()).map_err(io::Error::other)?;
         let holder = runtime.block_on(Renewing::on(store.clone()));
         let read = runtime.block_on(store.read_versioned(&lease_key(), None));
         let Ok(Read::Found { content, .. }) = read else {
             unreachable!("the lease is held, and was {read:?}");
         };
-        let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let builder = server.builder().with_retry(retry).with_allow_http(true);
-        let objects = builder.build().expect("the server is one");
         let path = Path::from("bare/lease.json");
         let put = runtime.block_on(objects.put(&path, PutPayload::from_bytes(content.clone())));
-        let tag = put.expect("the server is one").e_tag;
+        let tag = put.map_err(io::Error::other)?.e_tag;
         let beside = ObjectKey::new("beside/lease.json").expect("it is a key");
-        let version = runtime.block_on(store.create_if_absent(&beside, content.clone())).ok();
-        Self { runtime, store, holder, content, objects, path, tag, beside, version }
+        let created = runtime.block_on(store.create_if_absent(&beside, content.clone()));
+        let version = Some(created.map_err(io::Error::other)?);
+        Ok(Self { runtime, store, holder, content, objects, path, tag, beside, version })
     }
 
     /// Through the runner.
@@ -139,6 +133,22 @@ impl Bed {
         self.tag = self.runtime.block_on(put).expect("nobody else writes").e_tag;
     }
 
+    /// A standby of its lease.
+    #[must_use]
+    pub fn standby(&self) -> Watching {
+        self.runtime.block_on(Watching::on(self.store.clone()))
+    }
+
+    /// Removes what it wrote, and ends.
+    pub fn clean(self) {
+        let Self { runtime, holder, objects, path, beside, .. } = self;
+        drop(holder);
+        for path in [path, Path::from(beside.as_str()), Path::from(lease_key().as_str())] {
+            // What stays is one small object; the figures stand.
+            let _ = runtime.block_on(objects.delete(&path));
+        }
+    }
+
     /// A bare conditional GET that finds nothing new.
     pub fn get(&self) {
         let options = GetOptions { if_none_match: self.tag.clone(), ..GetOptions::default() };
@@ -148,16 +158,24 @@ impl Bed {
 }
 
 const RENEWAL: &str = "a renewal in a bucket through the runner, beside a bare `put_opts`";
+const WRITE: &str = "a write by the store alone, beside a bare `put_opts`";
 const POLL: &str = "a poll that finds nothing new, beside a bare conditional GET";
 
-/// The renewal and the poll, in time and in requests.
+/// The renewal and the poll, in time and in requests; the same in time on a server of its own process,
+/// if its URL is given.
 ///
 /// # Errors
 ///
-/// If no server can be started.
-pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
+/// If a server cannot be started, or reached.
+pub fn rows(effort: Effort, url: Option<&str>) -> io::Result<Vec<Row>> {
+    let mut rows = in_this_process(effort)?;
+    rows.extend(elsewhere(effort, url)?);
+    Ok(rows)
+}
+
+fn in_this_process(effort: Effort) -> io::Result<Vec<Row>> {
     let server = Server::start()?;
-    let bed = RefCell::new(Bed::on(&server));
+    let bed = RefCell::new(Bed::on(server.options("store"))?);
     let pairs = effort.of(5_000);
     let renewed = paired::run(pairs, || bed.borrow_mut().renew(), || bed.borrow_mut().put());
     let written = paired::run(pairs, || bed.borrow_mut().write(), || bed.borrow_mut().put());
@@ -165,9 +183,8 @@ pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
     (0..100).for_each(|_| bed.borrow_mut().renew());
     let puts = server.take_requests();
 
-    let store = bed.borrow().store.clone();
-    let mut standby = bed.borrow().runtime.block_on(Watching::on(store));
     let bed = bed.into_inner();
+    let mut standby = bed.standby();
     let polled = paired::run(pairs, || bed.runtime.block_on(standby.poll()), || bed.get());
     let _ = server.take_requests();
     (0..100).for_each(|_| bed.runtime.block_on(standby.poll()));
@@ -179,28 +196,40 @@ pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
     let asked = |it: Requests| {
         format!("{} PUT, {} GET, {} others in 100", it.put, it.get, it.delete + it.other)
     };
+    let requests = |path, counted: Requests| {
+        let each = each(all(counted));
+        Row::new(path, each, Bar::Exactly(1.0), "requests for it", asked(counted))
+    };
     Ok(vec![
         Row::of("s3-renewal", &renewed, Bar::AtMost(1.03), RENEWAL),
-        Row::of(
-            "s3-write",
-            &written,
-            Bar::None,
-            "a write by the store alone, beside a bare `put_opts`",
-        ),
-        Row::new(
-            "s3-renewal-requests",
-            each(all(puts)),
-            Bar::Exactly(1.0),
-            "requests for it",
-            asked(puts),
-        ),
+        Row::of("s3-write", &written, Bar::None, WRITE),
+        requests("s3-renewal-requests", puts),
         Row::of("s3-poll", &polled, Bar::AtMost(1.03), POLL),
-        Row::new(
-            "s3-poll-requests",
-            each(all(gets)),
-            Bar::Exactly(1.0),
-            "requests for it",
-            asked(gets),
-        ),
+        requests("s3-poll-requests", gets),
+    ])
+}
+
+/// On a server that is a process of its own, as every store is.
+fn elsewhere(effort: Effort, url: Option<&str>) -> io::Result<Vec<Row>> {
+    let [renewal, poll] = [("s3-renewal-server", RENEWAL), ("s3-poll-server", POLL)];
+    let bar = Bar::AtMost(1.03);
+    let Some(url) = url else {
+        let skipped =
+            |(path, what)| Row::skipped(path, bar, what, "no bucket was given by --store");
+        return Ok(vec![skipped(renewal), skipped(poll)]);
+    };
+    let options = S3Store::from_url(url).map_err(io::Error::other)?;
+    let bed = RefCell::new(Bed::on(options)?);
+    let pairs = effort.of(2_000);
+    let renewed = paired::run(pairs, || bed.borrow_mut().renew(), || bed.borrow_mut().put());
+    let bed = bed.into_inner();
+    let mut standby = bed.standby();
+    let polled = paired::run(pairs, || bed.runtime.block_on(standby.poll()), || bed.get());
+    drop(standby);
+    bed.clean();
+    let on = |what| format!("{what}; on a server of its own process");
+    Ok(vec![
+        Row::of(renewal.0, &renewed, bar, &on(renewal.1)),
+        Row::of(poll.0, &polled, bar, &on(poll.1)),
     ])
 }

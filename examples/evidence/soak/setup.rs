@@ -45,8 +45,6 @@ pub(crate) enum SoakError {
     Place(#[from] PlaceError),
     #[error("a store operation beside the clusters failed: {0}")]
     Store(#[from] StoreError),
-    #[error("a temporary directory cannot be made in {}: {source}; give another one with --store DIR", path.display())]
-    TemporaryDirectory { path: PathBuf, source: io::Error },
     #[error("--ttl and --renew do not go together: {0}")]
     Timing(#[from] TimingError),
 }
@@ -89,19 +87,7 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) async fn new(args: &Args) -> Result<Self, SoakError> {
         let timing = Timing::short(args.ttl, args.renew)?;
-        let parent = match &args.store {
-            Some(Place::Directory(path)) => path.clone(),
-            _ => std::env::temp_dir(),
-        };
-        let dir = TempDir::with_prefix_in("soak-", &parent)
-            .map_err(|source| SoakError::TemporaryDirectory { path: parent, source })?;
-        let place = match &args.store {
-            // Whatever else is in the bucket is left alone.
-            Some(url @ Place::Url(_)) => {
-                url.within(&dir.path().file_name().unwrap_or_default().to_string_lossy())
-            }
-            _ => Place::Directory(dir.path().join("store")),
-        };
+        let (place, dir) = Place::of_a_run("soak", args.store.as_ref())?;
         let ledger = args.ledger.clone().unwrap_or_else(|| dir.path().join("ledger.jsonl"));
         fs::File::create_new(&ledger)
             .map_err(|source| SoakError::Ledger { path: ledger.clone(), source })?;

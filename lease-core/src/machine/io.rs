@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 /// Names one request, so that its answer can be told from others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RequestId(pub(super) u64);
+pub struct RequestId(pub(crate) u64);
 
 /// What the machine wants done. Carry each out in the order given, without waiting for the answer
 /// of one before the next.

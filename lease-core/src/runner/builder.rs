@@ -1,6 +1,7 @@
 //! Choosing how a lease is held, and starting to.
 
 use super::{
+    background,
     driver::{Driver, Parts},
     error::StartError,
     manager::LeaseManager,
@@ -21,7 +22,7 @@ use crate::{
 use fencing::{Clock, Epoch, SystemClock};
 use futures_util::future::BoxFuture;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// Asks which epoch is proved to be in use by something else than the lease, for instance by
 /// authenticated snapshots. `Ok(None)`: by nothing.
@@ -240,38 +241,14 @@ impl LeaseBuilder {
         let (status, watch) = watch::channel(Status::new());
         let clock = Arc::clone(&self.clock);
         let (untrusted, step_down) = (self.untrusted, self.step_down_budget);
-        let is_dedicated = self.is_dedicated;
-
-        let (ready, started) = oneshot::channel();
-        let driver_shared = Arc::clone(&shared);
-        // Whatever ends the driver's future, a panic or its runtime included, is told.
-        let gone = shared.gone.clone().drop_guard();
-        let main = async move {
-            let _gone = gone;
-            match self.parts().await {
-                Ok(parts) => {
-                    driver_shared.set_history(parts.history.as_ref());
-                    let driver = Driver::new(parts, driver_shared, status);
-                    if ready.send(Ok(())).is_ok() {
-                        driver.run().await;
-                    }
-                }
-                // Whoever started it has gone if this cannot be told.
-                Err(error) => drop(ready.send(Err(error))),
-            }
-        };
-        if is_dedicated {
-            super::thread::spawn(main)?;
-        } else {
-            tokio::spawn(main);
-        }
-        match started.await {
-            Ok(result) => result?,
-            Err(_) => {
-                let source = std::io::Error::other("the runtime shut down, or starting panicked");
-                return Err(StartError::Platform { what: "task to run in", source });
-            }
-        }
+        let (is_dedicated, gone) = (self.is_dedicated, shared.gone.clone());
+        let of_driver = Arc::clone(&shared);
+        background::start(is_dedicated, gone, async move {
+            let parts = self.parts().await?;
+            of_driver.set_history(parts.history.as_ref());
+            Ok(((), Driver::new(parts, of_driver, status).run()))
+        })
+        .await?;
         Ok(LeaseManager::new(shared, watch, clock, untrusted, step_down))
     }
 

@@ -4,35 +4,24 @@
 use super::{
     builder::EpochFloor,
     report::Report,
+    requests::{LONGEST_SLEEP, OsEntropy, Requests, persist, read, write},
     shared::{Phase, Shared, TenureState, Wish},
     status::Status,
 };
 use crate::{
-    history::{HistoryError, InstanceDir},
+    history::InstanceDir,
     key::ObjectKey,
     machine::{
-        Action, Config, EndReason, Entropy, Event, FenceOrder, Machine, Note, Past, Reply, Request,
+        Action, Config, EndReason, Event, FenceOrder, Machine, Note, Past, Reply, Request,
         RequestId, Role,
     },
-    record::{Nonce, Ttl},
-    store::{Cause, LeaseStore, StoreError, StoreErrorKind},
+    store::{LeaseStore, StoreError, StoreErrorKind, Version},
     wire::{Judged, Wire},
 };
 use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
 use futures_util::FutureExt;
-use std::{
-    collections::HashMap, future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc,
-    time::Duration,
-};
-use tokio::{
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-};
-
-/// A runtime's timer stands still while the machine is suspended: none is set for longer than this, or a
-/// quarter of R if that is more, so that what came due meanwhile is noticed soon after. (A fence that is
-/// asked notices it at once.) With many leases these naps are what is paid for.
-pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use tokio::sync::watch;
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -48,10 +37,10 @@ pub(super) struct Parts {
 
 /// The answer to one action.
 enum Answer {
-    Floor(RequestId, Result<Option<Epoch>, String>),
-    Persisted(RequestId, Result<(), String>),
-    Read(RequestId, Judged, Option<StoreError>),
-    Written(RequestId, Result<crate::store::Version, StoreError>),
+    Floor(Result<Option<Epoch>, String>),
+    Persisted(Result<(), String>),
+    Read(Judged, Option<StoreError>),
+    Written(Result<Version, StoreError>),
 }
 
 pub(super) struct Driver {
@@ -60,8 +49,7 @@ pub(super) struct Driver {
     shared: Arc<Shared>,
     report: Report,
     tenure: Option<Arc<TenureState>>,
-    answers: JoinSet<Answer>,
-    in_flight: HashMap<RequestId, AbortHandle>,
+    requests: Requests<Answer>,
 }
 
 impl Driver {
@@ -69,15 +57,7 @@ impl Driver {
         let now = parts.clock.reading();
         let machine = Machine::new(parts.config.clone(), parts.past.clone(), now);
         let report = Report::new(&parts, status, Arc::clone(&shared));
-        Self {
-            machine,
-            parts,
-            shared,
-            report,
-            tenure: None,
-            answers: JoinSet::new(),
-            in_flight: HashMap::new(),
-        }
+        Self { machine, parts, shared, report, tenure: None, requests: Requests::new() }
     }
 
     /// Runs until the machine has stopped.
@@ -104,7 +84,7 @@ impl Driver {
             let nap = self.nap();
             tokio::select! {
                 biased;
-                Some(answer) = self.answers.join_next_with_id() => return self.answered(answer),
+                (id, answer) = self.requests.answer() => return self.answered(id, answer),
                 () = &mut woken => return,
                 () = &mut aborted => return,
                 () = tokio::time::sleep(nap) => {}
@@ -181,11 +161,7 @@ impl Driver {
         match action {
             Action::Fence(order) => self.order_fence(order),
             Action::FetchFloor(id) => self.fetch_floor(id),
-            Action::Forget(id) => {
-                if let Some(request) = self.in_flight.remove(&id) {
-                    request.abort();
-                }
-            }
+            Action::Forget(id) => self.requests.forget(id),
             Action::Persist(id, note) => self.persist(id, note),
             Action::Send(id, request) => self.send(id, request),
         }
@@ -212,85 +188,56 @@ impl Driver {
 
     fn send(&mut self, id: RequestId, request: Request) {
         let (store, key) = (Arc::clone(&self.parts.store), self.parts.key.clone());
-        match request {
-            Request::Create(draft) => {
-                let content = self.parts.wire.encode(&draft);
-                self.spawn(id, async move {
-                    let write = store.create_if_absent(&key, content);
-                    Answer::Written(id, unwound(write).await)
-                });
-            }
-            Request::Replace(draft, version) => {
-                let content = self.parts.wire.encode(&draft);
-                self.spawn(id, async move {
-                    let write = store.replace_if_match(&key, content, &version);
-                    Answer::Written(id, unwound(write).await)
-                });
-            }
+        let wire = &self.parts.wire;
+        let (content, condition) = match request {
+            Request::Create(draft) => (wire.encode(&draft), None),
+            Request::Replace(draft, version) => (wire.encode(&draft), Some(version)),
             Request::Read { unless } => {
-                let wire = Arc::clone(&self.parts.wire);
-                self.spawn(id, async move {
-                    let read = unwound(store.read_versioned(&key, unless.as_ref())).await;
+                let wire = Arc::clone(wire);
+                return self.requests.send(id, async move {
+                    let read = read(store, key, unless).await;
                     let error = read.as_ref().err().cloned();
-                    Answer::Read(id, wire.judge(read), error)
+                    Answer::Read(wire.judge(read), error)
                 });
             }
-        }
+        };
+        self.requests.send(id, write(store, key, content, condition).map(Answer::Written));
     }
 
     fn fetch_floor(&mut self, id: RequestId) {
         let Some((floor, limit)) = self.parts.epoch_floor.clone() else { return };
-        self.spawn(id, async move {
+        self.requests.send(id, async move {
             let asked = AssertUnwindSafe(async move { floor().await }).catch_unwind();
-            let told = match tokio::time::timeout(limit, asked).await {
+            Answer::Floor(match tokio::time::timeout(limit, asked).await {
                 Ok(Ok(told)) => told.map_err(|error| error.to_string()),
                 Ok(Err(_)) => Err("asking for it panicked".to_owned()),
                 Err(_) => Err(format!("it was not told within {limit:?}")),
-            };
-            Answer::Floor(id, told)
+            })
         });
     }
 
     fn persist(&mut self, id: RequestId, note: Note) {
         let Some(dir) = self.parts.history.clone() else { return };
         let cluster = self.parts.wire.auth.cluster().clone();
-        self.spawn(id, async move {
-            let write = move || dir.update(&cluster, |history| apply(&dir, history, &note));
-            let written = match tokio::task::spawn_blocking(write).await {
-                Ok(written) => written.map_err(|error: HistoryError| error.to_string()),
-                Err(join) => Err(join.to_string()),
-            };
-            Answer::Persisted(id, written)
-        });
+        self.requests.send(id, persist(dir, cluster, note).map(Answer::Persisted));
     }
 
-    fn spawn(&mut self, id: RequestId, request: impl Future<Output = Answer> + Send + 'static) {
-        let handle = self.answers.spawn(request);
-        self.in_flight.insert(id, handle);
-    }
-
-    fn answered(&mut self, joined: Result<(tokio::task::Id, Answer), tokio::task::JoinError>) {
-        // One that was forgotten was aborted; a panic of a store is caught where it is called.
-        let Ok((_, answer)) = joined else { return };
+    fn answered(&mut self, id: RequestId, answer: Answer) {
         let now = self.parts.clock.reading();
         match answer {
-            Answer::Floor(id, told) => {
-                self.in_flight.remove(&id);
+            Answer::Floor(told) => {
                 let told = self.report.noted(told).map_err(|()| StoreErrorKind::Unavailable);
                 self.machine.handle_floor(id, told, now);
             }
-            Answer::Persisted(id, written) => {
-                self.in_flight.remove(&id);
+            Answer::Persisted(written) => {
                 let ok = self.report.noted(written).is_ok();
                 self.machine.handle_persisted(id, ok, now);
             }
-            Answer::Read(id, Judged { reply, foreign_key }, error) => {
-                self.in_flight.remove(&id);
+            Answer::Read(Judged { reply, foreign_key }, error) => {
                 self.report.read(foreign_key, error);
                 self.machine.handle_reply(id, reply, now);
             }
-            Answer::Written(id, result) => {
-                self.in_flight.remove(&id);
+            Answer::Written(result) => {
                 let reply = match self.report.wrote(result) {
                     Ok(version) => Reply::Written(version),
                     Err(kind) => Reply::Failed(kind),
@@ -344,51 +291,5 @@ impl Drop for Driver {
             tenure.set_phase(Phase::Ended(EndReason::Dropped));
         }
         self.shared.events.end();
-    }
-}
-
-pub(super) fn apply(dir: &InstanceDir, history: &mut crate::history::History, note: &Note) {
-    if let Some(tenure) = note.opened {
-        history.last_epoch = Some(tenure.epoch);
-        history.opened = Some(dir.opening(tenure));
-    }
-    if let Some(nonce) = note.release {
-        history.last_release = Some(nonce);
-    }
-    history.seen_authenticated_lease |= note.seen_authenticated;
-    if let Some(ttl) = note.largest_ttl.and_then(|ttl| Ttl::new(ttl).ok()) {
-        history.largest_ttl = Some(ttl);
-    }
-    if note.newest_named_snapshot.is_some() {
-        history.newest_named_snapshot.clone_from(&note.newest_named_snapshot);
-    }
-}
-
-/// A store that panics has done who knows what: that is a doubt like any other.
-pub(super) async fn unwound<T>(
-    request: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
-        Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
-    })
-}
-
-/// Nonces from the operating system, drawn ahead: a machine cannot be told that there are none.
-#[derive(Default)]
-pub(super) struct OsEntropy(Option<Nonce>);
-
-impl OsEntropy {
-    pub(super) fn is_ready(&mut self) -> bool {
-        if self.0.is_none() {
-            self.0 = Nonce::random().ok();
-        }
-        self.0.is_some()
-    }
-}
-
-impl Entropy for OsEntropy {
-    fn nonce(&mut self) -> Nonce {
-        // At most one is drawn for one action, and `is_ready` was asked before.
-        self.0.take().unwrap_or_else(|| Nonce::from_bytes([0; 16]))
     }
 }

@@ -107,17 +107,18 @@
 //! a slow reader is told how many it missed. Both say the same as the log, which goes through
 //! `tracing`.
 
+mod background;
 mod builder;
 mod driver;
 mod error;
 mod manager;
 mod report;
+mod requests;
 mod run;
 mod session;
 mod shared;
 mod status;
 mod tenure;
-mod thread;
 
 pub use builder::{EpochFloor, LeaseBuilder, UntrustedPredecessor};
 pub use error::{AcquireError, RunError, StartError, TenureEnded};

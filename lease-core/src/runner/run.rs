@@ -6,7 +6,7 @@ use super::{
 };
 use crate::machine::EndReason;
 use futures_util::FutureExt;
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::pin};
+use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::pin, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 impl Tenure {
@@ -43,18 +43,7 @@ impl Tenure {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, RunError<T, E>> {
-        let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-        let lost = self.lost();
-        let early = tokio::select! {
-            biased;
-            ended = &mut work => Some(ended),
-            () = lost.cancelled() => None,
-        };
-        let ended = match early {
-            Some(ended) => Some(ended),
-            None => tokio::time::timeout(self.step_down_budget, work).await.ok(),
-        };
-        match ended {
+        match to_its_end(work, &self.lost(), self.step_down_budget).await {
             None => {
                 self.fail();
                 Err(RunError::Overran { ended: self.tell_end().await })
@@ -87,6 +76,22 @@ impl Tenure {
     async fn tell_end(&self) -> TenureEnded {
         TenureEnded { epoch: self.epoch(), reason: self.ended().await }
     }
+}
+
+/// Runs work to its end; once it was told to stop, to the end of its budget at most. `None`: it overran
+/// that, and was dropped where it stood.
+pub(super) async fn to_its_end<W: Future>(
+    work: W,
+    told_to_stop: &CancellationToken,
+    budget: Duration,
+) -> Option<std::thread::Result<W::Output>> {
+    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+    tokio::select! {
+        biased;
+        ended = &mut work => return Some(ended),
+        () = told_to_stop.cancelled() => {}
+    }
+    tokio::time::timeout(budget, work).await.ok()
 }
 
 /// What a panic said.

@@ -4,15 +4,19 @@
 
 use crate::{
     OBJECT,
-    rig::{R, Stepped, handled, record_of_another, renewed, server_elsewhere, stepped},
+    rig::{R, Stepped, T, handled, record_of_another, renewed, server_elsewhere, stepped},
 };
-use lease_core::testing::{FaultStore, ManualClock};
+use lease_core::{
+    Timing,
+    runner::SessionManager,
+    testing::{FaultStore, ManualClock},
+};
 use lease_s3::{
     S3Store,
     testing::{Requests, TestServer},
 };
 use libtest_mimic::{Failed, Trial};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, test: fn() -> Result<(), Failed>| {
@@ -24,6 +28,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("an_unchanged_lease_is_polled_without_its_content", || {
             on_one_thread(an_unchanged_lease_is_polled_without_its_content)
+        }),
+        trial("a_thousand_leases_under_a_session_are_renewed_by_the_put_that_renews_one", || {
+            on_one_thread(a_thousand_leases_under_a_session_are_renewed_by_the_put_that_renews_one)
         }),
     ]
 }
@@ -87,4 +94,37 @@ async fn an_unchanged_lease_is_polled_without_its_content(server: TestServer, st
     println!("100 polls of an unchanged lease: {counted:?}");
     assert_eq!(counted, requests(100, 0, 100));
     drop(standby);
+}
+
+async fn a_thousand_leases_under_a_session_are_renewed_by_the_put_that_renews_one(
+    server: TestServer,
+    store: S3Store,
+) {
+    for count in [1, 1_000] {
+        let (clock, watched) = (ManualClock::new(), FaultStore::new(store.clone()));
+        let session = SessionManager::builder(watched.clone(), &format!("orders-{count}"))
+            .timing(Timing::short(T, R).unwrap())
+            .clock(Arc::new(clock.clone()))
+            .ephemeral_instance()
+            .start()
+            .await
+            .unwrap();
+        // Of a lease that is free: one read, one write.
+        let first = session.acquire("lease-0").await.unwrap();
+        let _before = server.take_requests();
+        let names: Vec<_> = (1..count).map(|number| format!("lease-{number}")).collect();
+        let acquisitions = names.iter().map(|name| session.acquire(name));
+        let tenures = futures_util::future::try_join_all(acquisitions).await.unwrap();
+        let taking = server.take_requests();
+        assert_eq!(taking, requests(count - 1, count - 1, 0));
+        let answered = watched.faults().calls().len();
+        for renewal in 1..=100 {
+            clock.advance(R);
+            handled(&watched, answered + renewal).await;
+        }
+        let counted = server.take_requests();
+        println!("{count} under a session, for 100 R: {counted:?}, after {taking:?} to take them");
+        assert_eq!(counted, requests(0, 100, 0));
+        assert!(tenures.iter().chain([&first]).all(|tenure| tenure.fence().is_open()));
+    }
 }

@@ -2,9 +2,9 @@
 
 use super::{
     super::{
+        background,
         builder::{known_past, look, no_randomness, open_instance_dir, random_u64},
         error::StartError,
-        thread,
     },
     driver::{Driver, Parts},
     manager::{SessionManager, Who},
@@ -24,7 +24,7 @@ use crate::{
 };
 use fencing::{Clock, SystemClock};
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 /// How many events a slow reader may be behind before it misses some.
 const EVENTS: usize = 1024;
@@ -185,38 +185,15 @@ impl SessionBuilder {
         let shared = Arc::new(Shared::new(commands));
         let (status, watch) = watch::channel(SessionStatus::new());
         let events = broadcast::Sender::new(EVENTS);
-        let (step_down, is_dedicated) = (self.step_down_budget, self.is_dedicated);
-        let timing = self.timing;
-        let (ready, started) = oneshot::channel();
-        let (driver_shared, driver_events) = (Arc::clone(&shared), events.clone());
-        // Whatever ends the driver's future, a panic or its runtime included, is told.
-        let gone = shared.gone.clone().drop_guard();
-        let main = async move {
-            let _gone = gone;
-            match self.parts().await {
-                Ok(parts) => {
-                    let instance = parts.config.instance.clone();
-                    let driver = Driver::new(parts, driver_shared, wishes, status, driver_events);
-                    if ready.send(Ok(instance)).is_ok() {
-                        driver.run().await;
-                    }
-                }
-                // Whoever started it has gone if this cannot be told.
-                Err(error) => drop(ready.send(Err(error))),
-            }
-        };
-        if is_dedicated {
-            thread::spawn(main)?;
-        } else {
-            tokio::spawn(main);
-        }
-        let instance = match started.await {
-            Ok(result) => result?,
-            Err(_) => {
-                let source = std::io::Error::other("the runtime shut down, or starting panicked");
-                return Err(StartError::Platform { what: "task to run in", source });
-            }
-        };
+        let (step_down, timing) = (self.step_down_budget, self.timing);
+        let (is_dedicated, gone) = (self.is_dedicated, shared.gone.clone());
+        let (of_driver, its_events) = (Arc::clone(&shared), events.clone());
+        let instance = background::start(is_dedicated, gone, async move {
+            let parts = self.parts().await?;
+            let instance = parts.config.instance.clone();
+            Ok((instance, Driver::new(parts, of_driver, wishes, status, its_events).run()))
+        })
+        .await?;
         let who = Who { instance, cluster, timing };
         Ok(SessionManager::new(shared, who, watch, events, step_down))
     }

@@ -2,14 +2,14 @@
 //! sleeps until it has to be woken. The clock is read before anything is handed in.
 
 use super::{
-    super::driver::{LONGEST_SLEEP, OsEntropy, apply, unwound},
+    super::requests::{LONGEST_SLEEP, OsEntropy, Requests, persist, read, write},
     report::Report,
     shared::{Acquired, Command, Left, Named, Refusal, Shared, Watched, Wish},
     status::SessionStatus,
 };
 use crate::{
     ObjectKey,
-    history::{HistoryError, InstanceDir},
+    history::InstanceDir,
     machine::{EndReason, FenceOrder, Note, Past, RequestId, Role},
     session::{
         Action, Config, DenyReason, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object,
@@ -19,16 +19,13 @@ use crate::{
     wire::{Judged, Wire},
 };
 use fencing::{Clock, Epoch, FenceControl, MonotonicTime};
+use futures_util::FutureExt;
 use std::{
     collections::{HashMap, VecDeque},
-    future::Future,
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    sync::{broadcast, mpsc, oneshot, watch},
-    task::{AbortHandle, JoinError, JoinSet},
-};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -42,9 +39,9 @@ pub(super) struct Parts {
 
 /// The answer to one action.
 enum Answer {
-    Persisted(RequestId, Result<(), String>),
-    Read(RequestId, Judged<Reply>, Option<StoreError>),
-    Written(RequestId, Result<Version, StoreError>),
+    Persisted(Result<(), String>),
+    Read(Judged<Reply>, Option<StoreError>),
+    Written(Result<Version, StoreError>),
 }
 
 /// Who waits for a lease.
@@ -69,8 +66,7 @@ pub(super) struct Driver {
     /// that order, since all wait for the same T.
     lapsing: VecDeque<(MonotonicTime, ObjectKey, Epoch)>,
     watchers: HashMap<ObjectKey, watch::Sender<Option<NamedSeen>>>,
-    answers: JoinSet<Answer>,
-    in_flight: HashMap<RequestId, AbortHandle>,
+    requests: Requests<Answer>,
 }
 
 impl Driver {
@@ -95,8 +91,7 @@ impl Driver {
             held: HashMap::new(),
             lapsing: VecDeque::new(),
             watchers: HashMap::new(),
-            answers: JoinSet::new(),
-            in_flight: HashMap::new(),
+            requests: Requests::new(),
         }
     }
 
@@ -117,11 +112,11 @@ impl Driver {
             let nap = self.nap();
             tokio::select! {
                 biased;
-                Some(answer) = self.answers.join_next() => {
-                    self.answered(answer);
+                (id, answer) = self.requests.answer() => {
+                    self.answered(id, answer);
                     // Whatever else has come meanwhile goes along, before the machine is asked again.
-                    while let Some(answer) = self.answers.try_join_next() {
-                        self.answered(answer);
+                    while let Some((id, answer)) = self.requests.answer().now_or_never() {
+                        self.answered(id, answer);
                     }
                 }
                 Some(command) = self.commands.recv() => self.asked(command),
@@ -254,11 +249,7 @@ impl Driver {
     fn act(&mut self, action: Action) {
         match action {
             Action::Fence { epoch, order } => self.order_fence(epoch, order),
-            Action::Forget(id) => {
-                if let Some(request) = self.in_flight.remove(&id) {
-                    request.abort();
-                }
-            }
+            Action::Forget(id) => self.requests.forget(id),
             Action::LeaseFence { lease, epoch, order } => {
                 self.order_lease_fence(&lease, epoch, order);
             }
@@ -324,59 +315,34 @@ impl Driver {
     fn send(&mut self, id: RequestId, object: Object, request: Request) {
         let (store, wire) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.wire));
         let key = wire.object_key(&object);
-        match request {
-            Request::Create(draft) => {
-                let content = wire.encode_object(&draft, &key);
-                self.spawn(id, async move {
-                    let write = store.create_if_absent(&key, content);
-                    Answer::Written(id, unwound(write).await)
+        let (content, condition) = match request {
+            Request::Create(draft) => (wire.encode_object(&draft, &key), None),
+            Request::Replace(draft, version) => (wire.encode_object(&draft, &key), Some(version)),
+            Request::Read { unless } => {
+                return self.requests.send(id, async move {
+                    let read = read(store, key, unless).await;
+                    let error = read.as_ref().err().cloned();
+                    Answer::Read(wire.judge_object(read, &object), error)
                 });
             }
-            Request::Replace(draft, version) => {
-                let content = wire.encode_object(&draft, &key);
-                self.spawn(id, async move {
-                    let write = store.replace_if_match(&key, content, &version);
-                    Answer::Written(id, unwound(write).await)
-                });
-            }
-            Request::Read { unless } => self.spawn(id, async move {
-                let read = unwound(store.read_versioned(&key, unless.as_ref())).await;
-                let error = read.as_ref().err().cloned();
-                Answer::Read(id, wire.judge_object(read, &object), error)
-            }),
-        }
+        };
+        self.requests.send(id, write(store, key, content, condition).map(Answer::Written));
     }
 
     fn persist(&mut self, id: RequestId, note: Note) {
         let Some(dir) = self.parts.history.clone() else { return };
         let cluster = self.parts.wire.auth.cluster().clone();
-        self.spawn(id, async move {
-            let write = move || dir.update(&cluster, |history| apply(&dir, history, &note));
-            let written = match tokio::task::spawn_blocking(write).await {
-                Ok(written) => written.map_err(|error: HistoryError| error.to_string()),
-                Err(join) => Err(join.to_string()),
-            };
-            Answer::Persisted(id, written)
-        });
+        self.requests.send(id, persist(dir, cluster, note).map(Answer::Persisted));
     }
 
-    fn spawn(&mut self, id: RequestId, request: impl Future<Output = Answer> + Send + 'static) {
-        let handle = self.answers.spawn(request);
-        self.in_flight.insert(id, handle);
-    }
-
-    fn answered(&mut self, joined: Result<Answer, JoinError>) {
-        // One that was forgotten was aborted; a panic of a store is caught where it is called.
-        let Ok(answer) = joined else { return };
+    fn answered(&mut self, id: RequestId, answer: Answer) {
         let now = self.parts.clock.reading();
         match answer {
-            Answer::Persisted(id, written) => {
-                self.in_flight.remove(&id);
+            Answer::Persisted(written) => {
                 let ok = self.report.noted(written).is_some();
                 self.machine.handle_persisted(id, ok, now);
             }
-            Answer::Read(id, Judged { reply, foreign_key }, error) => {
-                self.in_flight.remove(&id);
+            Answer::Read(Judged { reply, foreign_key }, error) => {
                 let error = error.map_or(Ok(()), |error| Err(error.to_string()));
                 let _ = self.report.noted(error);
                 if foreign_key {
@@ -384,8 +350,7 @@ impl Driver {
                 }
                 self.machine.handle_reply(id, reply, now);
             }
-            Answer::Written(id, result) => {
-                self.in_flight.remove(&id);
+            Answer::Written(result) => {
                 let kind = result.as_ref().err().map(StoreError::kind);
                 let written = self.report.noted(result.map_err(|error| error.to_string()));
                 let reply = match (written, kind) {

@@ -1,9 +1,12 @@
 //! Running work under a named lease.
 
-use super::{super::run::panic_message, error::NamedRunError, tenure::NamedTenure};
+use super::{
+    super::run::{panic_message, to_its_end},
+    error::NamedRunError,
+    tenure::NamedTenure,
+};
 use crate::session::LeaseEndReason;
-use futures_util::FutureExt;
-use std::{future::Future, panic::AssertUnwindSafe, pin::pin};
+use std::future::Future;
 use tokio_util::sync::CancellationToken;
 
 impl NamedTenure {
@@ -28,16 +31,7 @@ impl NamedTenure {
         Fut: Future<Output = Result<T, E>>,
     {
         let lost = self.lost();
-        let mut work = pin!(AssertUnwindSafe(work(lost.clone())).catch_unwind());
-        let early = tokio::select! {
-            biased;
-            ended = &mut work => Some(ended),
-            () = lost.cancelled() => None,
-        };
-        let ended = match early {
-            Some(ended) => Some(ended),
-            None => tokio::time::timeout(self.step_down_budget, work).await.ok(),
-        };
+        let ended = to_its_end(work(lost.clone()), &lost, self.step_down_budget).await;
         let (lease, epoch) = (self.lease().clone(), self.epoch());
         match ended {
             None => {
