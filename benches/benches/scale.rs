@@ -4,6 +4,9 @@ use benches::rows::{Effort, scale};
 
 fn main() {
     if let Some(effort) = Effort::of_bench() {
-        scale::rows(effort).iter().for_each(|row| println!("{row}  ({})", row.note));
+        scale::rows(effort)
+            .expect("a server")
+            .iter()
+            .for_each(|row| println!("{row}  ({})", row.note));
     }
 }

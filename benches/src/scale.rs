@@ -1,14 +1,21 @@
-//! Many leases in one process, each with a manager of its own, in paused time: waiting costs nothing,
-//! what is waited with does.
+//! Many leases in one process, each with a manager of its own: in memory in paused time, where waiting
+//! costs nothing and what is waited with does; in a bucket as time goes.
 
-use crate::holder;
+use crate::{
+    clocks, holder,
+    rows::{
+        local::runtime,
+        s3::{Bare, Server},
+    },
+};
+use fencing::{Clock, SystemClock};
 use futures_util::future::join_all;
 use lease_core::{
-    LeaseManager, Tenure, Timing,
+    LeaseManager, LeaseStore, Tenure, Timing,
     runner::{NamedTenure, SessionManager},
     testing::{MemoryStore, TokioClock},
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 use tokio::runtime::Runtime;
 
 /// Leases that are held in one process.
@@ -33,9 +40,10 @@ impl Held {
     pub fn new(count: u32) -> Self {
         let runtime = paused();
         let (store, timing) = (MemoryStore::new(), Timing::default());
+        let clock: Arc<dyn Clock> = runtime.block_on(async { Arc::new(TokioClock::new()) as _ });
         let mut leases = Vec::with_capacity(count as usize);
         let counted = allocation_counter::measure(|| {
-            leases = runtime.block_on(acquired(count, &store, timing));
+            leases = runtime.block_on(acquired(count, &store, &clock, timing));
         });
         assert_eq!(leases.len(), count as usize);
         Self { runtime, store, leases, timing, heap_bytes: counted.bytes_current }
@@ -68,10 +76,85 @@ impl Held {
     }
 }
 
-async fn acquired(count: u32, store: &MemoryStore, timing: Timing) -> Vec<(LeaseManager, Tenure)> {
-    let clock = Arc::new(TokioClock::new());
+/// Leases that are held in one process in one bucket, by one HTTP client.
+#[derive(Debug)]
+pub struct InBucket {
+    server: Server,
+    runtime: Runtime,
+    bare: Bare,
+    leases: Vec<(LeaseManager, Tenure)>,
+    timing: Timing,
+    heap_bytes: i64,
+}
+
+impl InBucket {
+    /// So many leases, acquired so that their renewals are spread over R.
+    ///
+    /// # Errors
+    ///
+    /// If no server can be started.
+    pub fn new(count: u32) -> io::Result<Self> {
+        let timing = Timing::short(Duration::from_secs(6), Duration::from_secs(2));
+        let timing = timing.map_err(io::Error::other)?;
+        let (server, runtime) = (Server::start()?, runtime()?);
+        let bare = Bare::new(server.options("bare").object_store().map_err(io::Error::other)?);
+        let store =
+            runtime.block_on(server.options("store").connect()).map_err(io::Error::other)?;
+        let mut leases = Vec::with_capacity(count as usize);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let counted = allocation_counter::measure(|| {
+            leases = runtime.block_on(acquired(count, &store, &clock, timing));
+        });
+        Ok(Self { server, runtime, bare, leases, timing, heap_bytes: counted.bytes_current })
+    }
+
+    /// Lets so much time pass, and tells how much of the processor each renewal took.
+    #[must_use]
+    pub fn renew_for(&self, span: Duration) -> Duration {
+        let (_, before) = (self.server.take_requests(), clocks::thread_time());
+        self.runtime.block_on(async { tokio::time::sleep(span).await });
+        let took = clocks::thread_time() - before;
+        assert!(
+            self.leases.iter().all(|(_, tenure)| tenure.fence().is_open()),
+            "all are still held"
+        );
+        took / u32::try_from(self.server.take_requests().put).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// The same for bare `put_opts`, as often as the renewals come, once the leases are gone.
+    #[must_use]
+    pub fn put_for(mut self, span: Duration) -> Duration {
+        let every = self.timing.renew() / u32::try_from(self.leases.len()).unwrap_or(1);
+        self.leases.clear();
+        let before = clocks::thread_time();
+        let puts = self.runtime.block_on(async {
+            let mut ticks = tokio::time::interval(every);
+            let mut puts = 0;
+            while every * puts < span {
+                ticks.tick().await;
+                self.bare.put().await;
+                puts += 1;
+            }
+            puts
+        });
+        (clocks::thread_time() - before) / puts.max(1)
+    }
+
+    /// What each lease has on the heap.
+    #[must_use]
+    pub fn bytes_each(&self) -> f64 {
+        self.heap_bytes as f64 / self.leases.len() as f64
+    }
+}
+
+async fn acquired(
+    count: u32,
+    store: &(impl LeaseStore + Clone),
+    clock: &Arc<dyn Clock>,
+    timing: Timing,
+) -> Vec<(LeaseManager, Tenure)> {
     let acquire = (0..count).map(|number| {
-        let (store, clock) = (store.clone(), Arc::clone(&clock));
+        let (store, clock) = (store.clone(), Arc::clone(clock));
         async move {
             tokio::time::sleep(timing.renew() * number / count).await;
             let lease = LeaseManager::builder(store, &format!("lease-{number}"))
@@ -132,6 +215,8 @@ impl UnderSession {
                 tokio::time::sleep(Timing::default().ttl()).await;
                 leases.into_iter().map(|it| it.expect("nobody else wants it")).collect()
             });
+            // Collected in the room that they had as results.
+            leases.shrink_to_fit();
         });
         // What stands in the store is another process's memory, or a disk's.
         let copy = MemoryStore::new();

@@ -69,7 +69,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         ("local", &|| rows::local::rows(effort, &disk)),
         ("peers", &|| rows::peers::rows(effort, &disk)),
         ("s3", &|| rows::s3::rows(effort, args.store.as_deref())),
-        ("scale", &|| Ok(rows::scale::rows(effort))),
+        ("scale", &|| rows::scale::rows(effort)),
     ];
     let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
     let mut measured = Vec::new();

@@ -5,9 +5,10 @@ use crate::{
     holder::lease_key,
     paired,
     prompted::{Renewing, Watching},
+    record,
 };
 use bytes::Bytes;
-use lease_core::{LeaseStore as _, ObjectKey, Read, Version};
+use lease_core::{LeaseStore as _, ObjectKey, Version};
 use lease_s3::{
     S3Options, S3Store,
     testing::{Requests, TestServer},
@@ -72,17 +73,49 @@ impl Drop for Server {
     }
 }
 
+/// What cannot be done without: one object, written and asked for by `object_store` alone.
+#[derive(Debug)]
+pub struct Bare {
+    objects: Arc<dyn ObjectStore>,
+    path: Path,
+    content: Bytes,
+    tag: Option<String>,
+}
+
+impl Bare {
+    /// An object as large as a lease.
+    #[must_use]
+    pub fn new(objects: Arc<dyn ObjectStore>) -> Self {
+        let (path, content) = (Path::from("bare/lease.json"), record::Bed::new().encode());
+        Self { objects, path, content, tag: None }
+    }
+
+    /// A bare `put_opts` with the condition and the bytes of a renewal; the first creates the object.
+    pub async fn put(&mut self) {
+        let mode = match self.tag.take() {
+            None => PutMode::Overwrite,
+            e_tag => PutMode::Update(UpdateVersion { e_tag, version: None }),
+        };
+        let payload = PutPayload::from_bytes(self.content.clone());
+        let put = self.objects.put_opts(&self.path, payload, mode.into()).await;
+        self.tag = put.expect("nobody else writes").e_tag;
+    }
+
+    /// A bare conditional GET that finds nothing new.
+    pub async fn get(&self) {
+        let options = GetOptions { if_none_match: self.tag.clone(), ..GetOptions::default() };
+        let got = self.objects.get_opts(&self.path, options).await;
+        assert!(matches!(got, Err(object_store::Error::NotModified { .. })), "nobody writes");
+    }
+}
+
 /// A lease in a bucket, and the same bytes under another key for who asks without a store.
 #[derive(Debug)]
 pub struct Bed {
     runtime: Runtime,
     store: S3Store,
     holder: Renewing,
-    content: Bytes,
-    /// `object_store` alone.
-    objects: Arc<dyn ObjectStore>,
-    path: Path,
-    tag: Option<String>,
+    bare: Bare,
     /// What is written by the store alone.
     beside: ObjectKey,
     version: Option<Version>,
@@ -96,20 +129,14 @@ impl Bed {
     /// If the store cannot be opened, or refuses a write.
     pub fn on(options: S3Options) -> io::Result<Self> {
         let runtime = runtime()?;
-        let objects = options.object_store().map_err(io::Error::other)?;
+        let mut bare = Bare::new(options.object_store().map_err(io::Error::other)?);
         let store = runtime.block_on(options.connect()).map_err(io::Error::other)?;
         let holder = runtime.block_on(Renewing::on(store.clone()));
-        let read = runtime.block_on(store.read_versioned(&lease_key(), None));
-        let Ok(Read::Found { content, .. }) = read else {
-            unreachable!("the lease is held, and was {read:?}");
-        };
-        let path = Path::from("bare/lease.json");
-        let put = runtime.block_on(objects.put(&path, PutPayload::from_bytes(content.clone())));
-        let tag = put.map_err(io::Error::other)?.e_tag;
+        runtime.block_on(bare.put());
         let beside = ObjectKey::new("beside/lease.json").expect("it is a key");
-        let created = runtime.block_on(store.create_if_absent(&beside, content.clone()));
+        let created = runtime.block_on(store.create_if_absent(&beside, bare.content.clone()));
         let version = Some(created.map_err(io::Error::other)?);
-        Ok(Self { runtime, store, holder, content, objects, path, tag, beside, version })
+        Ok(Self { runtime, store, holder, bare, beside, version })
     }
 
     /// Through the runner.
@@ -120,17 +147,19 @@ impl Bed {
     /// By the store alone, without a runner.
     pub fn write(&mut self) {
         let version = self.version.take().expect("it was created");
-        let content = self.content.clone();
+        let content = self.bare.content.clone();
         let write = self.store.replace_if_match(&self.beside, content, &version);
         self.version = Some(self.runtime.block_on(write).expect("nobody else writes"));
     }
 
-    /// A bare `put_opts` with the condition and the bytes of a renewal.
+    /// As [`Bare::put`].
     pub fn put(&mut self) {
-        let condition = UpdateVersion { e_tag: self.tag.take(), version: None };
-        let payload = PutPayload::from_bytes(self.content.clone());
-        let put = self.objects.put_opts(&self.path, payload, PutMode::Update(condition).into());
-        self.tag = self.runtime.block_on(put).expect("nobody else writes").e_tag;
+        self.runtime.block_on(self.bare.put());
+    }
+
+    /// As [`Bare::get`].
+    pub fn get(&self) {
+        self.runtime.block_on(self.bare.get());
     }
 
     /// A standby of its lease.
@@ -141,19 +170,12 @@ impl Bed {
 
     /// Removes what it wrote, and ends.
     pub fn clean(self) {
-        let Self { runtime, holder, objects, path, beside, .. } = self;
+        let Self { runtime, holder, bare: Bare { objects, path, .. }, beside, .. } = self;
         drop(holder);
         for path in [path, Path::from(beside.as_str()), Path::from(lease_key().as_str())] {
             // What stays is one small object; the figures stand.
             let _ = runtime.block_on(objects.delete(&path));
         }
-    }
-
-    /// A bare conditional GET that finds nothing new.
-    pub fn get(&self) {
-        let options = GetOptions { if_none_match: self.tag.clone(), ..GetOptions::default() };
-        let got = self.runtime.block_on(self.objects.get_opts(&self.path, options));
-        assert!(matches!(got, Err(object_store::Error::NotModified { .. })), "nobody writes");
     }
 }
 

@@ -3,13 +3,16 @@
 use super::{Bar, Effort, Row, Short};
 use crate::{
     clocks, paired,
-    scale::{Held, UnderSession},
+    scale::{Held, InBucket, UnderSession},
 };
-use std::time::Duration;
+use std::{io, time::Duration};
 
 /// What a renewal costs with many leases and with one, and what a lease has in memory.
-#[must_use]
-pub fn rows(effort: Effort) -> Vec<Row> {
+///
+/// # Errors
+///
+/// If no server can be started.
+pub fn rows(effort: Effort) -> io::Result<Vec<Row>> {
     let (one, many) = (Held::new(1), Held::new(10_000));
     let (mut renewed_many, mut renewed_one) = (0, 0);
     let window = 2_000;
@@ -50,7 +53,41 @@ pub fn rows(effort: Effort) -> Vec<Row> {
         rows.extend(growth());
     }
     rows.extend(sessions());
-    rows
+    rows.extend(bucket(effort)?);
+    Ok(rows)
+}
+
+/// A thousand leases in a bucket.
+fn bucket(effort: Effort) -> io::Result<Vec<Row>> {
+    let held = InBucket::new(1_000)?;
+    let span = match effort {
+        Effort::Full => Duration::from_secs(20),
+        Effort::Quick => Duration::from_secs(4),
+    };
+    let bytes = held.bytes_each();
+    let (renewal, put) = (held.renew_for(span), held.put_for(span));
+    Ok(vec![
+        Row::new(
+            "s3-cpu-per-renewal-1000",
+            renewal.as_secs_f64() / put.as_secs_f64(),
+            Bar::None,
+            "processor time of a renewal in a bucket with 1000 leases in the process, beside bare \
+             `put_opts` as often",
+            format!(
+                "{} beside {}; {:.1} ms per lease and hour at R = 10 s",
+                Short(renewal),
+                Short(put),
+                renewal.as_secs_f64() * 360.0 * 1e3
+            ),
+        ),
+        Row::new(
+            "s3-lease-bytes-1000",
+            bytes,
+            Bar::None,
+            "bytes on the heap for each of 1000 independent leases in a bucket",
+            "the HTTP client that they share included".to_owned(),
+        ),
+    ])
 }
 
 /// Leases that share the renewal of one session.

@@ -21,9 +21,12 @@ where
 {
     let (ready, started) = oneshot::channel();
     let gone = gone.drop_guard();
+    // In a box, which goes before the driver begins: it is larger than that.
+    let prepare = Box::pin(prepare);
     let main = async move {
         let _gone = gone;
-        match prepare.await {
+        let prepared = prepare.await;
+        match prepared {
             Ok((prepared, driving)) => {
                 if ready.send(Ok(prepared)).is_ok() {
                     driving.await;

@@ -2,7 +2,7 @@
 
 use super::{
     background,
-    driver::{Driver, Parts},
+    driver::{Driver, Parts, drive},
     error::StartError,
     manager::LeaseManager,
     shared::Shared,
@@ -246,7 +246,7 @@ impl LeaseBuilder {
         background::start(is_dedicated, gone, async move {
             let parts = self.parts().await?;
             of_driver.set_history(parts.history.as_ref());
-            Ok(((), Driver::new(parts, of_driver, status).run()))
+            Ok(((), drive(Box::new(Driver::new(parts, of_driver, status)))))
         })
         .await?;
         Ok(LeaseManager::new(shared, watch, clock, untrusted, step_down))

@@ -6,7 +6,7 @@ use super::{
         builder::{known_past, look, no_randomness, open_instance_dir, random_u64},
         error::StartError,
     },
-    driver::{Driver, Parts},
+    driver::{Driver, Parts, drive},
     manager::{SessionManager, Who},
     shared::{Shared, WISHES},
     status::SessionStatus,
@@ -182,20 +182,21 @@ impl SessionBuilder {
     pub async fn start(self) -> Result<SessionManager, StartError> {
         let cluster = ClusterName::new(&self.cluster)?;
         let (commands, wishes) = mpsc::channel(WISHES);
-        let shared = Arc::new(Shared::new(commands));
+        let shared = Arc::new(Shared::new(commands, self.step_down_budget));
         let (status, watch) = watch::channel(SessionStatus::new());
         let events = broadcast::Sender::new(EVENTS);
-        let (step_down, timing) = (self.step_down_budget, self.timing);
+        let timing = self.timing;
         let (is_dedicated, gone) = (self.is_dedicated, shared.gone.clone());
         let (of_driver, its_events) = (Arc::clone(&shared), events.clone());
         let instance = background::start(is_dedicated, gone, async move {
             let parts = self.parts().await?;
             let instance = parts.config.instance.clone();
-            Ok((instance, Driver::new(parts, of_driver, wishes, status, its_events).run()))
+            let driver = Driver::new(parts, of_driver, wishes, status, its_events);
+            Ok((instance, drive(Box::new(driver))))
         })
         .await?;
         let who = Who { instance, cluster, timing };
-        Ok(SessionManager::new(shared, who, watch, events, step_down))
+        Ok(SessionManager::new(shared, who, watch, events))
     }
 
     /// Everything that is looked at before a driver may run.

@@ -69,6 +69,11 @@ pub(super) struct Driver {
     requests: Requests<Answer>,
 }
 
+/// Runs a driver to its end. (In a box: a future holds what is moved into it more than once.)
+pub(super) async fn drive(mut driver: Box<Driver>) {
+    driver.run().await;
+}
+
 impl Driver {
     pub(super) fn new(
         parts: Parts,
@@ -96,7 +101,7 @@ impl Driver {
     }
 
     /// Runs until the session has ended for good.
-    pub(super) async fn run(mut self) {
+    async fn run(&mut self) {
         while !self.shared.abort.is_cancelled() {
             let now = self.parts.clock.reading();
             self.machine.handle_timeout(now);

@@ -15,7 +15,7 @@ use crate::{
     store::LeaseStore,
     timing::Timing,
 };
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,6 @@ pub struct SessionManager {
     who: Who,
     status: watch::Receiver<SessionStatus>,
     events: broadcast::WeakSender<Event>,
-    step_down_budget: Duration,
 }
 
 /// What a session was started as.
@@ -78,10 +77,9 @@ impl SessionManager {
         who: Who,
         status: watch::Receiver<SessionStatus>,
         events: broadcast::Sender<Event>,
-        step_down_budget: Duration,
     ) -> Self {
         // Weak, so that the streams end when the driver does.
-        Self { shared, who, status, events: events.downgrade(), step_down_budget }
+        Self { shared, who, status, events: events.downgrade() }
     }
 
     /// Waits until the lease `name` is ours and its fence open. It waits also while the session is not
@@ -139,7 +137,7 @@ impl SessionManager {
         match acquired {
             Some(Ok(named)) => {
                 let shared = Arc::clone(&self.shared);
-                Ok(NamedTenure::new(named, shared, self.step_down_budget))
+                Ok(NamedTenure::new(named, shared))
             }
             Some(Err(Refusal::Wish(refused))) => Err(refused.into()),
             Some(Err(Refusal::Denied(reason))) => {
@@ -229,7 +227,7 @@ impl SessionManager {
         let mut status = self.status.clone();
         let idle = status.wait_for(|status| status.held == 0);
         // Twice the budget: `NamedTenure::run` needs the first for the work, releases come after it.
-        let limit = self.step_down_budget.saturating_mul(2);
+        let limit = self.shared.step_down_budget.saturating_mul(2);
         let ended = tokio::select! {
             ended = tokio::time::timeout(limit, idle) => ended.is_ok(),
             () = self.shared.gone.cancelled() => true,

@@ -31,7 +31,7 @@ impl NamedTenure {
         Fut: Future<Output = Result<T, E>>,
     {
         let lost = self.lost();
-        let ended = to_its_end(work(lost.clone()), &lost, self.step_down_budget).await;
+        let ended = to_its_end(work(lost.clone()), &lost, self.step_down_budget()).await;
         let (lease, epoch) = (self.lease().clone(), self.epoch());
         match ended {
             None => {

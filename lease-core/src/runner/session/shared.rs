@@ -10,7 +10,10 @@ use crate::{
     session::{DenyReason, LeaseEndReason, NamedSeen, WishError},
 };
 use fencing::{Epoch, Fence, FenceControl, FenceShut};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +53,8 @@ pub(super) struct Shared {
     is_stopped: Mutex<bool>,
     tickets: Mutex<u64>,
     pub(super) wake: Notify,
+    /// How long work may take to end after it was told to.
+    pub(super) step_down_budget: Duration,
     /// A stop was asked for: work has to end, nothing new is begun.
     pub(super) stopping: CancellationToken,
     /// The manager was dropped: everything ends now.
@@ -59,13 +64,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(commands: mpsc::Sender<Command>) -> Self {
+    pub(super) fn new(commands: mpsc::Sender<Command>, step_down_budget: Duration) -> Self {
         Self {
             commands,
             left: Mutex::default(),
             is_stopped: Mutex::default(),
             tickets: Mutex::default(),
             wake: Notify::new(),
+            step_down_budget,
             stopping: CancellationToken::new(),
             abort: CancellationToken::new(),
             gone: CancellationToken::new(),
@@ -103,16 +109,13 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// One tenure of a named lease, as its holder and the driver see it.
+/// One tenure of a named lease, as its holder and the driver see it. Kept small: there may be many.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) lease: ObjectKey,
-    pub(super) fence: Fence,
     inner: Mutex<Inner>,
     /// The tenure is over, or the manager is being stopped: its work has to end.
     pub(super) lost: CancellationToken,
-    /// In a box: there may be many tenures, and this is empty while they last.
-    end: OnceLock<Box<LeaseEndReason>>,
     told: Notify,
 }
 
@@ -120,6 +123,8 @@ pub(super) struct Named {
 struct Inner {
     control: FenceControl,
     wish: Wish,
+    /// In a box: this is empty while the tenure lasts.
+    end: Option<Box<LeaseEndReason>>,
 }
 
 /// What its holder wants of a tenure.
@@ -134,19 +139,16 @@ pub(super) enum Wish {
 
 impl Named {
     pub(super) fn new(lease: ObjectKey, control: FenceControl, lost: CancellationToken) -> Self {
-        let fence = control.fence();
-        Self {
-            lease,
-            fence,
-            inner: Mutex::new(Inner { control, wish: Wish::Hold }),
-            lost,
-            end: OnceLock::new(),
-            told: Notify::new(),
-        }
+        let inner = Mutex::new(Inner { control, wish: Wish::Hold, end: None });
+        Self { lease, inner, lost, told: Notify::new() }
+    }
+
+    pub(super) fn fence(&self) -> Fence {
+        locked(&self.inner).control.fence()
     }
 
     pub(super) fn epoch(&self) -> Epoch {
-        self.fence.epoch()
+        locked(&self.inner).control.fence().epoch()
     }
 
     pub(super) fn with_control(
@@ -173,14 +175,16 @@ impl Named {
     }
 
     pub(super) fn end(&self, reason: LeaseEndReason) {
-        locked(&self.inner).control.shut();
-        let _ = self.end.set(Box::new(reason));
+        let mut inner = locked(&self.inner);
+        inner.control.shut();
+        inner.end.get_or_insert_with(|| Box::new(reason));
+        drop(inner);
         self.lost.cancel();
         self.told.notify_waiters();
     }
 
     pub(super) fn end_reason(&self) -> Option<LeaseEndReason> {
-        self.end.get().map(|reason| LeaseEndReason::clone(reason))
+        locked(&self.inner).end.as_deref().cloned()
     }
 
     pub(super) async fn ended(&self) -> LeaseEndReason {

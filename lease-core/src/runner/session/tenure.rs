@@ -34,12 +34,15 @@ use tokio_util::sync::CancellationToken;
 pub struct NamedTenure {
     named: Arc<Named>,
     shared: Arc<Shared>,
-    pub(super) step_down_budget: Duration,
 }
 
 impl NamedTenure {
-    pub(super) fn new(named: Arc<Named>, shared: Arc<Shared>, step_down_budget: Duration) -> Self {
-        Self { named, shared, step_down_budget }
+    pub(super) fn new(named: Arc<Named>, shared: Arc<Shared>) -> Self {
+        Self { named, shared }
+    }
+
+    pub(super) fn step_down_budget(&self) -> Duration {
+        self.shared.step_down_budget
     }
 
     /// Which lease, by its key in the store.
@@ -52,7 +55,7 @@ impl NamedTenure {
     /// look at the clock.
     #[must_use]
     pub fn fence(&self) -> Fence {
-        self.named.fence.clone()
+        self.named.fence()
     }
 
     /// The fencing token of this tenure: every write under the lease carries it.
