@@ -82,10 +82,13 @@ pub(super) async fn write(
     content: Bytes,
     condition: Option<Version>,
 ) -> Result<Version, StoreError> {
-    match condition {
-        None => unwound(store.create_if_absent(&key, content)).await,
-        Some(version) => unwound(store.replace_if_match(&key, content, &version)).await,
-    }
+    unwound(async {
+        match condition {
+            None => store.create_if_absent(&key, content).await,
+            Some(version) => store.replace_if_match(&key, content, &version).await,
+        }
+    })
+    .await
 }
 
 /// Reads the object, unless it is still the version that is given.
@@ -94,10 +97,11 @@ pub(super) async fn read(
     key: ObjectKey,
     unless: Option<Version>,
 ) -> Result<Read, StoreError> {
-    unwound(store.read_versioned(&key, unless.as_ref())).await
+    unwound(async { store.read_versioned(&key, unless.as_ref()).await }).await
 }
 
-/// A store that panics has done who knows what: that is a doubt like any other.
+/// A store that panics, be it before its future is there, has done who knows what: that is a doubt like
+/// any other.
 async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
@@ -200,6 +204,63 @@ mod tests {
         assert_eq!(requests.answer().await, (id(2), "kept"));
         assert!(requests.answer().now_or_never().is_none());
         assert!(is_gone.load(SeqCst));
+    }
+
+    /// Written by hand: its methods panic before there is a future.
+    #[derive(Debug)]
+    struct Panics;
+
+    impl LeaseStore for Panics {
+        fn read_versioned<'a, 'b, 'c, 'd>(
+            &'a self,
+            _: &'b ObjectKey,
+            _: Option<&'c Version>,
+        ) -> BoxFuture<'d, Result<Read, StoreError>>
+        where
+            'a: 'd,
+            'b: 'd,
+            'c: 'd,
+        {
+            panic!("on purpose")
+        }
+
+        fn create_if_absent<'a, 'b, 'd>(
+            &'a self,
+            _: &'b ObjectKey,
+            _: Bytes,
+        ) -> BoxFuture<'d, Result<Version, StoreError>>
+        where
+            'a: 'd,
+            'b: 'd,
+        {
+            panic!("on purpose")
+        }
+
+        fn replace_if_match<'a, 'b, 'c, 'd>(
+            &'a self,
+            _: &'b ObjectKey,
+            _: Bytes,
+            _: &'c Version,
+        ) -> BoxFuture<'d, Result<Version, StoreError>>
+        where
+            'a: 'd,
+            'b: 'd,
+            'c: 'd,
+        {
+            panic!("on purpose")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_panics_leaves_a_doubt() {
+        let store: Arc<dyn LeaseStore> = Arc::new(Panics);
+        let key = ObjectKey::new("lease.json").unwrap();
+        let in_doubt = |error: StoreError| assert!(matches!(error, StoreError::InDoubt(_)));
+        for condition in [None, Some(Version::new("a"))] {
+            let written = write(Arc::clone(&store), key.clone(), Bytes::new(), condition).await;
+            in_doubt(written.unwrap_err());
+        }
+        in_doubt(read(store, key, None).await.unwrap_err());
     }
 
     #[tokio::test]

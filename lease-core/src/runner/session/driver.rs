@@ -1,10 +1,13 @@
 //! The loop that drives one session: carries out what its machine wants, hands in what happened, and
 //! sleeps until it has to be woken. The clock is read before anything is handed in.
 
+mod asked;
+mod happened;
+
 use super::{
     super::requests::{LONGEST_SLEEP, OsEntropy, Requests, persist, read, write},
     report::Report,
-    shared::{Acquired, Command, Left, Named, Refusal, Shared, Watched, Wish},
+    shared::{Acquired, Command, Named, Shared, Wish},
     status::SessionStatus,
 };
 use crate::{
@@ -12,8 +15,8 @@ use crate::{
     history::InstanceDir,
     machine::{EndReason, FenceOrder, Note, Past, RequestId, Role},
     session::{
-        Action, Config, DenyReason, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object,
-        Reply, Request, SessionMachine, WishError,
+        Action, Config, Event, LeaseEndReason, LeaseFenceOrder, NamedSeen, Object, Reply, Request,
+        SessionMachine,
     },
     store::{LeaseStore, StoreError, Version},
     wire::{Judged, Wire},
@@ -140,88 +143,6 @@ impl Driver {
         let nap = now.monotonic.until(wake.min(lapse)).min(LONGEST_SLEEP);
         nap + Duration::from_micros(u64::from(!nap.is_zero()))
     }
-
-    // ---- what handles ask for, and leave behind ----
-
-    fn asked(&mut self, command: Command) {
-        let now = self.parts.clock.reading();
-        match command {
-            Command::Acquire { lease, ticket, wait, answer } => {
-                let asked = match wait {
-                    true => self.machine.acquire(lease.clone(), now),
-                    false => self.machine.try_acquire(lease.clone(), now),
-                };
-                match asked {
-                    Ok(()) => {
-                        self.waiters.insert(lease, Waiter { ticket, wait, answer });
-                    }
-                    Err(refused) => drop(answer.send(Err(Refusal::Wish(refused)))),
-                }
-            }
-            // Whoever asked may have gone.
-            Command::Watch { lease, answer } => drop(answer.send(self.watch(lease))),
-        }
-    }
-
-    fn watch(&mut self, lease: ObjectKey) -> Watched {
-        if let Some(watcher) = self.watchers.get(&lease) {
-            return Ok(watcher.subscribe());
-        }
-        self.machine.watch(lease.clone(), self.parts.clock.reading())?;
-        let (watcher, seen) = watch::channel(None);
-        self.watchers.insert(lease, watcher);
-        Ok(seen)
-    }
-
-    fn take_what_was_left(&mut self) {
-        for left in self.shared.take_left() {
-            let now = self.parts.clock.reading();
-            match left {
-                Left::Acquisition { lease, ticket } => {
-                    let waiter = self.waiters.get(&lease);
-                    if waiter.is_some_and(|waiter| waiter.ticket == ticket) {
-                        self.waiters.remove(&lease);
-                        self.machine.give_up(&lease, now);
-                    }
-                }
-                Left::Tenure(named) => match named.wish() {
-                    Wish::Release => self.give_back(&named.lease, named.epoch()),
-                    Wish::Hold | Wish::Lapse => {
-                        let due = now.monotonic + self.parts.config.timing.ttl();
-                        self.lapsing.push_back((due, named.lease.clone(), named.epoch()));
-                    }
-                },
-                Left::Watch(lease) => {
-                    let watcher = self.watchers.get(&lease);
-                    if watcher.is_some_and(|watcher| watcher.receiver_count() == 0) {
-                        self.watchers.remove(&lease);
-                        self.machine.unwatch(&lease, now);
-                    }
-                }
-            }
-        }
-    }
-
-    fn give_back_what_lapsed(&mut self) {
-        let now = self.parts.clock.reading().monotonic;
-        while let Some((due, ..)) = self.lapsing.front() {
-            if now < *due {
-                return;
-            }
-            if let Some((_, lease, epoch)) = self.lapsing.pop_front() {
-                self.give_back(&lease, epoch);
-            }
-        }
-    }
-
-    fn give_back(&mut self, lease: &ObjectKey, epoch: Epoch) {
-        if self.machine.held(lease) == Some(epoch) {
-            // It holds it: it cannot refuse.
-            let _ = self.machine.release(lease, self.parts.clock.reading());
-        }
-    }
-
-    // ---- what the machine wants ----
 
     /// Carries out what the machine wants until it wants nothing more. Events come after all actions:
     /// a lease is told acquired once its fence was made.
@@ -363,67 +284,6 @@ impl Driver {
                     (None, kind) => Reply::Failed(kind.unwrap_or(crate::StoreErrorKind::InDoubt)),
                 };
                 self.machine.handle_reply(id, reply, now);
-            }
-        }
-    }
-
-    // ---- what happened ----
-
-    fn happened(&mut self, event: Event) {
-        match &event {
-            Event::Acquired { lease, epoch } => self.acquired(lease, *epoch),
-            Event::Denied { lease, reason } => {
-                if let Some(waiter) = self.waiters.remove(lease) {
-                    drop(waiter.answer.send(Err(Refusal::Denied(reason.clone()))));
-                }
-            }
-            Event::Ended { lease, epoch, reason } => self.ended(lease, *epoch, reason),
-            Event::Seen { lease, seen } => {
-                if let Some(watcher) = self.watchers.get(lease) {
-                    watcher.send_replace(Some(seen.clone()));
-                }
-            }
-            _ => {}
-        }
-        self.report.event(event);
-    }
-
-    fn acquired(&mut self, lease: &ObjectKey, epoch: Epoch) {
-        let Some(named) = self.held.get(lease).filter(|named| named.epoch() == epoch) else {
-            return;
-        };
-        let waiter = self.waiters.remove(lease);
-        let unclaimed = match waiter {
-            Some(waiter) => waiter.answer.send(Ok(Arc::clone(named))).is_err(),
-            None => true,
-        };
-        if unclaimed && named.leave(Wish::Release) {
-            // Nobody has seen its fence: nothing acts under it.
-            self.shared.leave(Left::Tenure(Arc::clone(named)));
-        }
-    }
-
-    fn ended(&mut self, lease: &ObjectKey, epoch: Epoch, reason: &LeaseEndReason) {
-        if self.held.get(lease).is_some_and(|named| named.epoch() == epoch)
-            && let Some(named) = self.held.remove(lease)
-        {
-            named.end(reason.clone());
-        }
-        // One that ended while it was held back never came to whoever waits for it.
-        let Some(waiter) = self.waiters.remove(lease) else { return };
-        let now = self.parts.clock.reading();
-        let again = match waiter.wait {
-            true => self.machine.acquire(lease.clone(), now),
-            false => Ok(()),
-        };
-        match again {
-            Ok(()) | Err(WishError::AlreadyWanted { .. }) if waiter.wait => {
-                self.waiters.insert(lease.clone(), waiter);
-            }
-            Err(refused) => drop(waiter.answer.send(Err(Refusal::Wish(refused)))),
-            Ok(()) => {
-                let denied = Refusal::Denied(DenyReason::SessionEnded);
-                drop(waiter.answer.send(Err(denied)));
             }
         }
     }

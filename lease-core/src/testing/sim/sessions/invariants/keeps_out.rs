@@ -6,12 +6,18 @@ use crate::{
     testing::sim::sessions::trace::Step,
 };
 use fencing::MonotonicTime;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-/// Whoever released a lease does not take it again within 2R, unless it was told not to keep out. Time is that of the host; what it knows of it dies with its process.
+/// Whoever released a lease does not take it again within 2R, unless it was told not to keep out. Time is
+/// that of the host; what it knows of it dies with its process.
+///
+/// A write of it that begins no tenure may come before: what was met as one's own and given up while it was
+/// held back is replaced before it can be given back.
 #[derive(Debug, Default)]
 pub struct KeepsOut {
     released: BTreeMap<(usize, usize), MonotonicTime>,
+    /// Acquisitions that were sent too early, by how long after the release, unless another came after.
+    early: BTreeMap<(usize, usize), Duration>,
 }
 
 impl Invariant for KeepsOut {
@@ -35,23 +41,28 @@ impl Invariant for KeepsOut {
                     return Ok(());
                 };
                 let is_it = |name: usize| key.to_string() == format!("n{name}");
-                let released = self
-                    .released
-                    .iter()
-                    .find(|((by, name), _)| by == host && is_it(*name))
-                    .map(|(_, released)| *released);
-                let out = scene.timing(*host).renew() * 2;
-                if let Some(released) = released
-                    && named.lease.held
-                    && at.monotonic - released < out
-                {
-                    let passed = at.monotonic - released;
+                let released =
+                    self.released.iter().find(|((by, name), _)| by == host && is_it(*name));
+                if let Some((which, released)) = released.filter(|_| named.lease.held) {
+                    let passed = at.monotonic - *released;
+                    match passed < scene.timing(*host).renew() * 2 {
+                        true => self.early.insert(*which, passed),
+                        false => self.early.remove(which),
+                    };
+                }
+            }
+            Step::HeldBack { tenure, .. } | Step::Acquired { tenure } => {
+                if let Some(passed) = self.early.get(&(tenure.host, tenure.name)) {
                     return Err(format!(
-                        "host {host} takes {key} again {passed:?} after it released that"
+                        "host {} took n{} again {passed:?} after it released that",
+                        tenure.host, tenure.name
                     ));
                 }
             }
-            Step::Died { host } => self.released.retain(|(it, _), _| it != host),
+            Step::Died { host } => {
+                self.released.retain(|(it, _), _| it != host);
+                self.early.retain(|(it, _), _| it != host);
+            }
             _ => {}
         }
         Ok(())
