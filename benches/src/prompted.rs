@@ -6,6 +6,7 @@
 use crate::{clocks::Ahead, holder};
 use async_trait::async_trait;
 use bytes::Bytes;
+use fencing::Clock as _;
 use futures_util::FutureExt as _;
 use lease_core::{
     LeaseManager, LeaseStore, ObjectKey, Read, StoreError, Tenure, Timing, Version,
@@ -62,9 +63,15 @@ impl Renewing {
     /// One renewal, from when it is due until the fence is extended and it was told.
     pub async fn renew(&mut self) {
         self.clock.advance(timing().renew());
+        // One that was under way may be told yet.
+        let own = self.clock.monotonic() + timing().window();
         wake(&self.lease);
-        while !matches!(self.events.next().await, Some(Delivery::Event(Event::Renewed { .. }))) {
-            assert_eq!(self.lease.status().borrow().role, Role::Active);
+        let is_own = |it: &Event| matches!(it, Event::Renewed { deadline, .. } if *deadline >= own);
+        loop {
+            match self.events.next().await {
+                Some(Delivery::Event(event)) if is_own(&event) => return,
+                _ => assert_eq!(self.lease.status().borrow().role, Role::Active),
+            }
         }
     }
 
