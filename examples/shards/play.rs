@@ -289,10 +289,8 @@ impl Play<'_> {
         self.display.close();
         let report = self.ledger.audit();
         self.outcome.overlaps = report.overlaps();
-        if report.verdict() != Verdict::Proved {
-            self.outcome.faults += 1;
-            self.display.say(&report.to_string());
-        }
+        self.outcome.faults += u32::from(report.verdict() != Verdict::Proved);
+        self.display.say(report.to_string().trim_end());
         Ok(())
     }
 }

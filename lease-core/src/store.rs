@@ -26,6 +26,8 @@ pub const MAX_OBJECT_BYTES: usize = 64 * 1024;
 /// - A write that was reported as successful is durable, and every later read shows it or a newer one.
 /// - No operation retries a write, and an unknown outcome of a write is [`StoreError::InDoubt`].
 /// - At most [`max_object_bytes`](Self::max_object_bytes) of an object are read.
+/// - No future of it blocks its thread: the runner polls them within the task that watches the deadline.
+///   While one blocks, work is not told that its tenure is lost. (Its fence shuts all the same.)
 ///
 /// # Cancel safety
 ///
