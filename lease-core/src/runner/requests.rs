@@ -97,11 +97,11 @@ pub(super) async fn read(
     key: ObjectKey,
     unless: Option<Version>,
 ) -> Result<Read, StoreError> {
-    unwound(async { store.read_versioned(&key, unless.as_ref()).await }).await
+    unwound(store.read_versioned(&key, unless.as_ref())).await
 }
 
-/// A store that panics, be it before its future is there, has done who knows what: that is a doubt like
-/// any other.
+/// A store that panics has done who knows what: that is a doubt like any other. (One that panics before its
+/// future is there too: called through an `Arc`, it is called when that is polled.)
 async fn unwound<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         Err(StoreError::InDoubt(Cause::new("the store panicked; its log may say more")))
